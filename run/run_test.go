@@ -1,0 +1,112 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestAllStopsTheRestAndJoinsErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("broken")
+		stopped := 0
+		err := All(t.Context(),
+			func(ctx context.Context) error { <-ctx.Done(); stopped++; return ctx.Err() },
+			func(ctx context.Context) error { return errors.Join(Wait(ctx, time.Second), broken) },
+		)
+		if !errors.Is(err, broken) || errors.Is(err, context.Canceled) || stopped != 1 {
+			t.Errorf("got %v with %d stopped, want only the part's own error and the other stopped", err, stopped)
+		}
+	})
+}
+
+func TestAllOfACancelledContextIsNoError(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := All(ctx, func(ctx context.Context) error { return Wait(ctx, time.Hour) }); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEveryKeepsItsPhaseAndDoesNotOverlap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 62*time.Second)
+		defer cancel()
+		var at []time.Duration
+		err := Every(ctx, 3*time.Second, 10*time.Second, func(ctx context.Context) {
+			at = append(at, time.Since(start))
+			if len(at) == 2 {
+				Wait(ctx, 25*time.Second)
+			}
+		})
+		want := []time.Duration{3 * time.Second, 13 * time.Second, 38 * time.Second, 43 * time.Second, 53 * time.Second}
+		if !errors.Is(err, context.DeadlineExceeded) || !slices.Equal(at, want) {
+			t.Errorf("got %v at %v, want %v", err, at, want)
+		}
+	})
+}
+
+func TestEachBoundsWhatRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		Each(t.Context(), 10, 3, func(ctx context.Context, _ int) { Wait(ctx, time.Second) })
+		if took := time.Since(start); took != 4*time.Second {
+			t.Errorf("10 jobs of 1 s, 3 at a time, took %v, want 4s", took)
+		}
+	})
+}
+
+func TestWaitOr(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bell := NewBell()
+		bell.Ring()
+		bell.Ring() // merged with the one before
+		if rung, err := WaitOr(t.Context(), time.Hour, bell); !rung || err != nil {
+			t.Errorf("got %v %v, want a rung bell", rung, err)
+		}
+		if rung, err := WaitOr(t.Context(), time.Hour, bell); rung || err != nil {
+			t.Errorf("got %v %v, want the time to pass", rung, err)
+		}
+	})
+}
+
+// The test binary runs itself: the child ends its context at the first signal
+// and is in the middle of something endless when the second comes.
+func TestSecondSignalLeavesAtOnce(t *testing.T) {
+	if os.Getenv("RUN_TEST_SIGNALS") != "" {
+		ctx, stop := UntilSignal(context.Background())
+		defer stop()
+		os.Stdout.WriteString("ready\n")
+		<-ctx.Done()
+		os.Stdout.WriteString("draining\n")
+		select {}
+	}
+	child := exec.Command(os.Args[0], "-test.run=^TestSecondSignalLeavesAtOnce$")
+	child.Env = append(os.Environ(), "RUN_TEST_SIGNALS=1")
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line := make([]byte, 64)
+	for _, want := range []string{"ready\n", "draining\n"} {
+		n, err := out.Read(line)
+		if err != nil || string(line[:n]) != want {
+			t.Fatalf("got %q %v, want %q", line[:n], err, want)
+		}
+		child.Process.Signal(syscall.SIGTERM)
+	}
+	child.Wait()
+	if code := child.ProcessState.ExitCode(); code != 130 {
+		t.Errorf("got exit code %d, want 130", code)
+	}
+}
