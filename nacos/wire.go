@@ -1,0 +1,107 @@
+// Package nacos speaks the HTTP wire of Nacos, both ends of it: a server over
+// registry.Store and a client that satisfies what agent and prober ask of a
+// registry.
+//
+// Files named wire*.go hold what both ends share: paths, parameter names,
+// codes, JSON bodies. The truth about them are the recordings of real servers
+// in testdata/golden.
+package nacos
+
+import "strings"
+
+// Paths below the context path (DefaultContext).
+const (
+	pathInstance       = "/v1/ns/instance"
+	pathInstanceList   = "/v1/ns/instance/list"
+	pathBeat           = "/v1/ns/instance/beat"
+	pathCluster        = "/v1/ns/cluster"
+	pathHealth         = "/v1/ns/health"
+	pathHealthInstance = "/v1/ns/health/instance"
+	pathService        = "/v1/ns/service"
+	pathServiceList    = "/v1/ns/service/list"
+	pathMetrics        = "/v1/ns/operator/metrics"
+	pathOpsMetrics     = "/v1/ns/ops/metrics"
+	pathCatInstances   = "/v1/ns/catalog/instances"
+	pathCatService     = "/v1/ns/catalog/service"
+	pathCatServices    = "/v1/ns/catalog/services"
+	pathServerState    = "/v1/console/server/state"
+	pathLiveness       = "/v1/console/health/liveness"
+	pathReadiness      = "/v1/console/health/readiness"
+	pathActuator       = "/actuator/health"
+	pathLogin          = "/v1/auth/login"
+	pathUsersLogin     = "/v1/auth/users/login"
+
+	// Answered only by a Sidebeat registry.
+	pathSidebeatInstances = "/sidebeat/v1/instances"
+	pathSidebeatInstance  = "/sidebeat/v1/instance"
+)
+
+// DefaultContext is where a Nacos server keeps its API when nobody says
+// otherwise (server.servlet.context-path).
+const DefaultContext = "/nacos"
+
+// Names of parameters, in the query or in the form body.
+const (
+	paramNamespace     = "namespaceId"
+	paramGroup         = "groupName"
+	paramService       = "serviceName"
+	paramCluster       = "clusterName"
+	paramClusterAlias  = "cluster"
+	paramClusters      = "clusters"
+	paramIP            = "ip"
+	paramPort          = "port"
+	paramWeight        = "weight"
+	paramEnabled       = "enabled"
+	paramEnabledAlias  = "enable"
+	paramHealthy       = "healthy"
+	paramHealthyAlias  = "valid"
+	paramHealthyOnly   = "healthyOnly"
+	paramEphemeral     = "ephemeral"
+	paramMetadata      = "metadata"
+	paramBeat          = "beat"
+	paramThreshold     = "protectThreshold"
+	paramSelector      = "selector"
+	paramCheckPort     = "checkPort"
+	paramUseInstance   = "useInstancePort4Check"
+	paramChecker       = "healthChecker"
+	paramPageNo        = "pageNo"
+	paramPageSize      = "pageSize"
+	paramOnlyStatus    = "onlyStatus"
+	paramWithInstances = "withInstances"
+	paramUsername      = "username"
+	paramPassword      = "password"
+	paramToken         = "accessToken"
+	paramFrom          = "from" // Sidebeat only: where a page starts
+)
+
+// Codes in the body of an answer to a beat
+// (com.alibaba.nacos.api.naming.NamingResponseCode).
+const (
+	codeOK       = 10200
+	codeNotFound = 20404 // unknown, and the beat did not say enough to register it
+)
+
+// bodyOK is the body of every write that succeeded.
+const bodyOK = "ok"
+
+// Keys of the server state that only a Sidebeat registry has.
+const (
+	stateVersion        = "version"
+	stateSidebeat       = "sidebeat_version"
+	stateProber         = "sidebeat_prober"
+	stateProberInside   = "inside"
+	stateProberNone = "none"
+)
+
+// groupSeparator stands between group and name of a service in one word.
+const groupSeparator = "@@"
+
+// splitGrouped takes group@@name apart; a name without a group is in the
+// group given. Only the first two parts count, as in Nacos.
+func splitGrouped(word, group string) (g, name string) {
+	parts := strings.Split(word, groupSeparator)
+	if len(parts) < 2 {
+		return group, word
+	}
+	return parts[0], parts[1]
+}
