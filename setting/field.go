@@ -58,7 +58,11 @@ func gather(prefix string, v reflect.Value) []field {
 		if !t.IsExported() || t.Tag.Get("ignored") == "true" {
 			continue
 		}
-		f := field{name: prefix + "_" + words(t.Name), value: v.Field(i), tags: t.Tag}
+		name := strings.ToUpper(t.Name)
+		if t.Tag.Get("split_words") == "true" {
+			name = words(t.Name)
+		}
+		f := field{name: prefix + "_" + name, value: v.Field(i), tags: t.Tag}
 		switch {
 		case f.kind().Kind() != reflect.Struct || f.readsItself():
 			all = append(all, f)
