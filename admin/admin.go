@@ -99,7 +99,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return run.Serve(ctx, s.listener, &fasthttp.Server{
 		Handler:               s.handle,
 		ReadTimeout:           5 * time.Second,
-		WriteTimeout:          30 * time.Second, // longer than a drain that answers when it is done
+		WriteTimeout:          10 * time.Second, // counts from the end of the handler
 		IdleTimeout:           30 * time.Second,
 		MaxRequestBodySize:    bodyMost,
 		Concurrency:           concurrency,
