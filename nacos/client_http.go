@@ -1,0 +1,178 @@
+package nacos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-resty/resty/v2"
+
+	"github.com/sidebeat/sidebeat/registry"
+)
+
+// Limits of an exchange. A page of 1000 instances with a kilobyte of metadata
+// each fits; a server that sends more is cut off.
+const (
+	mostBody   = 4 << 20
+	mostHeader = 64 << 10
+	// idleTime is below the 20 s after which Tomcat closes an idle connection
+	// (server.tomcat.keep-alive-timeout), so that a beat seldom meets one that
+	// is just being closed.
+	idleTime = 15 * time.Second
+)
+
+// request is one HTTP request but for the server it goes to.
+type request struct {
+	method, path string
+	query        string // encoded
+	form         url.Values
+	match        string // If-Match, or ""
+	plain        bool   // goes without a token
+}
+
+// newTransport makes the transport that every call of a client goes through.
+// It resolves a name with each connection it opens, speaks HTTP/1.1 only, and
+// knows a proxy only when one is given.
+func newTransport(config ClientConfig, opened func(endpoint string)) *http.Transport {
+	dial := config.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: attemptTime, KeepAlive: idleTime}).DialContext
+	}
+	return &http.Transport{
+		Proxy: config.Proxy,
+		DialContext: func(ctx context.Context, network, endpoint string) (net.Conn, error) {
+			opened(endpoint)
+			return dial(ctx, network, endpoint)
+		},
+		TLSClientConfig:        config.TLS,
+		TLSHandshakeTimeout:    attemptTime,
+		MaxIdleConnsPerHost:    4,
+		IdleConnTimeout:        idleTime,
+		MaxResponseHeaderBytes: mostHeader,
+		DisableCompression:     true,
+	}
+}
+
+// newResty takes from resty what it does behind one's back: retries, cookies,
+// redirects, a proxy from the environment, its own log.
+func newResty(transport *http.Transport, version string) *resty.Client {
+	r := resty.NewWithClient(&http.Client{Transport: transport}).
+		SetRedirectPolicy(resty.NoRedirectPolicy()).
+		SetResponseBodyLimit(mostBody).
+		SetDisableWarn(true).
+		SetLogger(silent{}).
+		SetHeader("User-Agent", "Sidebeat-Client:v"+version).
+		SetHeader("Client-Version", version).
+		SetHeader("Request-Module", "Naming").
+		SetHeader("Accept", "application/json, text/plain;q=0.9")
+	// An empty list is not sent, but lets net/http make a request again when
+	// the server closed the idle connection it went out on. All requests to a
+	// registry may be made twice.
+	r.Header["Idempotency-Key"] = nil
+	return r
+}
+
+// silent keeps resty's log lines, which quote URLs, out of the program's log:
+// every error comes back to the caller anyway.
+type silent struct{}
+
+func (silent) Errorf(string, ...any) {}
+func (silent) Warnf(string, ...any)  {}
+func (silent) Debugf(string, ...any) {}
+
+// exchange makes one request to one server, with a token or "" for none.
+func (c *Client) exchange(ctx context.Context, s *server, q request, token string) (answer, error) {
+	r := c.http.R().SetContext(ctx)
+	if token != "" {
+		// Never in the query: access logs keep that. 1.4.8 takes this header,
+		// but not the one named accessToken.
+		r.Header["Authorization"] = []string{"Bearer " + token}
+	}
+	if q.match != "" {
+		r.Header["If-Match"] = []string{q.match}
+	}
+	target := s.base + q.path
+	if q.query != "" {
+		target += "?" + q.query
+	}
+	if q.form != nil {
+		r.SetFormDataFromValues(q.form)
+	}
+	response, err := r.Execute(q.method, target)
+	if err != nil {
+		return answer{}, c.broken(s, response, err)
+	}
+	a := answer{
+		from: s, status: response.StatusCode(), kind: mediaType(response.Header().Get("Content-Type")),
+		body: response.Body(), secret: c.login.secrets(),
+	}
+	if a.page() {
+		return a, a.failed("a web page: is there a proxy or another program at this address?")
+	}
+	return a, nil
+}
+
+// broken explains why there is no answer, without the URL and its query.
+func (c *Client) broken(s *server, response *resty.Response, err error) error {
+	f := &failure{word: registry.ErrUnavailable, cause: err, blame: true}
+	if errors.Is(err, resty.ErrAutoRedirectDisabled) && response != nil {
+		f.text = fmt.Sprintf("%s answered %d, a redirect to %s: give the address that answers itself",
+			s.base, response.StatusCode(), bounded(withoutQuery(response.Header().Get("Location")), c.login.secrets()))
+		return f
+	}
+	var outer *url.Error
+	if errors.As(err, &outer) {
+		f.cause = outer.Err
+	}
+	why := f.cause.Error()
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		why = "no answer in time"
+	case errors.Is(err, resty.ErrResponseBodyTooLarge):
+		why = fmt.Sprintf("the answer is larger than %d MB", mostBody>>20)
+	}
+	if text := scrub(why, c.login.secrets()); len(text) > mostText || strings.ContainsFunc(text, isControl) {
+		why = bounded(text, nil)
+	} else {
+		why = text
+	}
+	f.text = s.base + ": " + why
+	return f
+}
+
+func withoutQuery(location string) string {
+	location, _, _ = strings.Cut(location, "?")
+	return location
+}
+
+func isControl(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }
+
+// scrub takes secrets out of a text, as they are and as a URL encodes them.
+func scrub(text string, secrets []string) string {
+	for _, s := range secrets {
+		if s == "" {
+			continue
+		}
+		for _, form := range []string{s, url.QueryEscape(s), url.PathEscape(s)} {
+			text = strings.ReplaceAll(text, form, "***")
+		}
+	}
+	return text
+}
+
+// query collects encoded parameters in the order they are added.
+type query struct{ strings.Builder }
+
+func (q *query) add(name, value string) {
+	if q.Len() > 0 {
+		q.WriteByte('&')
+	}
+	q.WriteString(name)
+	q.WriteByte('=')
+	q.WriteString(url.QueryEscape(value))
+}
