@@ -35,7 +35,7 @@ func (c *Client) Beat(ctx context.Context, i registry.Instance) (next time.Durat
 		if err != nil {
 			return err
 		}
-		said, err := readBeat(a)
+		said, err := beatSaid(a)
 		if err != nil {
 			return err
 		}
@@ -46,8 +46,8 @@ func (c *Client) Beat(ctx context.Context, i registry.Instance) (next time.Durat
 	return next, err
 }
 
-// readBeat takes nothing for a success but code 10200.
-func readBeat(a answer) (beatAnswer, error) {
+// beatSaid takes nothing for a success but code 10200.
+func beatSaid(a answer) (beatAnswer, error) {
 	if err := a.fault(false); err != nil {
 		return beatAnswer{}, err
 	}
