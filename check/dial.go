@@ -1,0 +1,88 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// maxAddresses of one name are tried at most.
+const maxAddresses = 8
+
+var loopback = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
+
+// reach connects to the first address of host that takes the connection. The
+// name is resolved once, and the very addresses the policy allowed are dialled.
+// Without a connection the answer says why.
+func (a *Asker) reach(ctx context.Context, start time.Time, host string, port uint16) (net.Conn, Answer) {
+	if port == 0 {
+		return nil, Answer{Kind: Unknown, Reason: "cannot ask: no port given"}
+	}
+	addrs, err := a.resolve(ctx, host)
+	if err != nil {
+		return nil, fault(ctx, start, err)
+	}
+	var failed []Answer
+	var tried []string
+	for i, addr := range addrs {
+		if err := a.policy.Check(addr); err != nil {
+			failed = append(failed, fault(ctx, start, err))
+			continue
+		}
+		target := netip.AddrPortFrom(addr, port).String()
+		conn, err := dialShare(ctx, target, len(addrs)-i)
+		if err == nil {
+			return conn, Answer{}
+		}
+		failed = append(failed, fault(ctx, start, err))
+		tried = append(tried, target)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	answer := worst(failed)
+	if len(tried) > 0 {
+		answer.Reason = fmt.Sprintf("%s (%s)", answer.Reason, strings.Join(tried, ", "))
+	}
+	return nil, answer
+}
+
+// dialShare connects within an equal share of the time that is left.
+func dialShare(ctx context.Context, target string, shares int) (net.Conn, error) {
+	if deadline, ok := ctx.Deadline(); ok && shares > 1 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(shares))
+		defer cancel()
+	}
+	dialer := net.Dialer{KeepAlive: -1}
+	dialer.SetMultipathTCP(false)
+	return dialer.DialContext(ctx, "tcp", target)
+}
+
+// resolve gives the addresses of host. The empty host and localhost (RFC 6761)
+// are both loopback addresses, whatever a hosts file says: the app may listen
+// on either.
+func (a *Asker) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
+	bare := strings.TrimSuffix(host, ".")
+	if bare == "" || bare == "localhost" || strings.HasSuffix(bare, ".localhost") {
+		return loopback, nil
+	}
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{addr}, nil
+	}
+	addrs, err := a.resolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil, err
+	}
+	if len(addrs) == 0 {
+		return nil, &net.DNSError{Err: "no addresses", Name: host, IsNotFound: true}
+	}
+	addrs = addrs[:min(len(addrs), maxAddresses)]
+	for i := range addrs {
+		addrs[i] = addrs[i].Unmap()
+	}
+	return addrs, nil
+}
