@@ -68,6 +68,9 @@ const (
 	paramPageSize      = "pageSize"
 	paramOnlyStatus    = "onlyStatus"
 	paramWithInstances = "withInstances"
+	paramServiceFilter = "serviceNameParam"
+	paramGroupFilter   = "groupNameParam"
+	paramHasIPCount    = "hasIpCount"
 	paramUsername      = "username"
 	paramPassword      = "password"
 	paramToken         = "accessToken"
@@ -86,11 +89,11 @@ const bodyOK = "ok"
 
 // Keys of the server state that only a Sidebeat registry has.
 const (
-	stateVersion        = "version"
-	stateSidebeat       = "sidebeat_version"
-	stateProber         = "sidebeat_prober"
-	stateProberInside   = "inside"
-	stateProberNone = "none"
+	stateVersion      = "version"
+	stateSidebeat     = "sidebeat_version"
+	stateProber       = "sidebeat_prober"
+	stateProberInside = "inside"
+	stateProberNone   = "none"
 )
 
 // groupSeparator stands between group and name of a service in one word.

@@ -1,0 +1,212 @@
+package nacos
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/valyala/fasthttp"
+
+	"github.com/sidebeat/sidebeat/registry"
+)
+
+// Server answers the naming API of Nacos over HTTP from a store. Set the
+// fields before the first request and leave them.
+type Server struct {
+	Store *registry.Store
+	Log   *logrus.Logger
+	// ContextPath is where the API begins: "" means DefaultContext, "/" means
+	// that there is none.
+	ContextPath string
+	// ProberInside is told in the server state, so that another prober
+	// observes only.
+	ProberInside bool
+	// Version of Sidebeat, told in the server state.
+	Version string
+	// Writable is asked before each durable write: an error that wraps
+	// registry.ErrUnavailable refuses it with 503. Nil: always writable.
+	Writable func() error
+}
+
+// Limits of one connection. A beat is a few hundred bytes; a batch of
+// metadata a few hundred kB. Nacos clients keep a connection for at most
+// 60 s of silence, so IdleTimeout is above that.
+const (
+	readTimeout  = 10 * time.Second
+	writeTimeout = 10 * time.Second
+	idleTimeout  = 75 * time.Second
+	maxBody      = 1 << 20  // bytes
+	maxHead      = 32 << 10 // bytes: request line and headers
+)
+
+// HTTP gives a server with limits and timeouts set, ready for run.Serve.
+func (s *Server) HTTP() *fasthttp.Server {
+	return &fasthttp.Server{
+		Handler:               s.Handler(),
+		ReadTimeout:           readTimeout,
+		WriteTimeout:          writeTimeout,
+		IdleTimeout:           idleTimeout,
+		MaxRequestBodySize:    maxBody,
+		ReadBufferSize:        maxHead,
+		CloseOnShutdown:       true,
+		NoDefaultServerHeader: true,
+		NoDefaultDate:         true,
+		NoDefaultContentType:  true,
+		Logger:                connectionLog{s.Log},
+	}
+}
+
+// connectionLog takes what fasthttp has to say of broken connections: news for
+// who debugs, not for who operates.
+type connectionLog struct{ log *logrus.Logger }
+
+func (l connectionLog) Printf(format string, args ...any) {
+	l.log.WithField("cause", fmt.Sprintf(format, args...)).Debug("connection failed")
+}
+
+// call is one request on its way through the server. It is used again
+// after the answer: nothing may keep it or its bytes.
+type call struct {
+	ctx      *fasthttp.RequestCtx
+	path     []byte // with the context path
+	form     form
+	service  registry.Service  // as check left it
+	metadata map[string]string // as check left it
+	scratch  []byte
+}
+
+var calls = sync.Pool{New: func() any { return new(call) }}
+
+// handler answers one request.
+type handler func(s *Server, r *call)
+
+// route is what a path answers to, by method.
+type route map[string]handler
+
+// Handler gives the handler of all paths.
+func (s *Server) Handler() fasthttp.RequestHandler {
+	table := s.routes()
+	return func(ctx *fasthttp.RequestCtx) {
+		defer s.recovered(ctx)
+		r := calls.Get().(*call)
+		r.ctx = ctx
+		s.serve(table, r)
+		r.ctx, r.path, r.metadata = nil, nil, nil
+		calls.Put(r)
+	}
+}
+
+// recovered turns a panic into one line of the log and an answer, so that one
+// bad request never ends the process.
+func (s *Server) recovered(ctx *fasthttp.RequestCtx) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	s.Log.WithField("cause", fmt.Sprintf("%v: %s", p, debug.Stack())).Error("request handler panicked")
+	ctx.Response.Reset()
+	writeBody(ctx, http.StatusInternalServerError, typeText, "caused: the server failed, its log says why;")
+}
+
+func (s *Server) serve(table map[string]route, r *call) {
+	query := []byte(nil)
+	r.path, query = target(r.ctx)
+	there, ok := table[string(r.path)]
+	if !ok {
+		s.unknown(r)
+		return
+	}
+	method := r.ctx.Method()
+	h, ok := there[string(method)]
+	if !ok {
+		s.otherMethod(r, there)
+		return
+	}
+	r.form.read(query, formBody(r.ctx))
+	h(s, r)
+}
+
+// target gives path and query of the request as they came. Only a path that is
+// not plain is decoded and cleaned by fasthttp first.
+func target(ctx *fasthttp.RequestCtx) (path, query []byte) {
+	path, query, _ = bytes.Cut(ctx.RequestURI(), []byte("?"))
+	if i := bytes.IndexByte(query, '#'); i >= 0 {
+		query = query[:i]
+	}
+	odd := len(path) == 0 || path[0] != '/' || bytes.IndexByte(path, '%') >= 0 ||
+		bytes.Contains(path, []byte("//")) || bytes.Contains(path, []byte("/."))
+	if odd {
+		path = ctx.Path()
+	}
+	return path, query
+}
+
+// formBody gives the body when it is a form, whatever the method.
+func formBody(ctx *fasthttp.RequestCtx) []byte {
+	body := ctx.Request.Body()
+	if len(body) == 0 {
+		return nil
+	}
+	kind := ctx.Request.Header.ContentType()
+	if len(kind) == 0 || bytes.HasPrefix(kind, []byte("application/x-www-form-urlencoded")) {
+		return body
+	}
+	return nil
+}
+
+func (s *Server) context() string {
+	if s.ContextPath == "" {
+		return DefaultContext
+	}
+	return strings.TrimRight(s.ContextPath, "/")
+}
+
+// unknown answers a path nobody has: 501 below the naming API, 404 elsewhere,
+// as 2.5.1 does.
+func (s *Server) unknown(r *call) {
+	if bytes.HasPrefix(r.path, []byte(s.context()+"/v1/ns/")) {
+		r.writeFault(r.noSuchAPI())
+		return
+	}
+	r.writeFault(&fault{http.StatusNotFound, "No message available", asBoot})
+}
+
+func (r *call) noSuchAPI() *fault {
+	text := "no such api:" + string(r.ctx.Method()) + ":" + string(r.path)
+	return &fault{http.StatusNotImplemented, text, asBoot}
+}
+
+// otherMethod answers a known path asked by another method. HEAD is GET
+// without the body, OPTIONS says what there is.
+func (s *Server) otherMethod(r *call, there route) {
+	allowed := make([]string, 0, len(there))
+	for m := range there {
+		allowed = append(allowed, m)
+	}
+	slices.Sort(allowed)
+	switch {
+	case r.ctx.IsOptions():
+		r.ctx.Response.Header.Set("Allow", strings.Join(append(allowed, http.MethodOptions), ", "))
+		r.ctx.SetStatusCode(http.StatusOK)
+	case bytes.HasPrefix(r.path, []byte(s.context()+"/v1/ns/")):
+		r.writeFault(r.noSuchAPI())
+	default:
+		r.ctx.Response.Header.Set("Allow", strings.Join(allowed, ", "))
+		text := "Request method '" + string(r.ctx.Method()) + "' not supported"
+		r.writeFault(&fault{http.StatusMethodNotAllowed, text, asBoot})
+	}
+}
+
+// durable refuses a write that must survive while none can.
+func (s *Server) durable() error {
+	if s.Writable == nil {
+		return nil
+	}
+	return s.Writable()
+}

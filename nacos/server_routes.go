@@ -1,0 +1,52 @@
+package nacos
+
+import "net/http"
+
+// routes is the table of all that the server answers; the context path stands
+// in front of each path.
+func (s *Server) routes() map[string]route {
+	table := map[string]route{
+		pathInstance: {
+			http.MethodPost:   naming(register),
+			http.MethodDelete: naming(deregister),
+			http.MethodPut:    naming(update),
+			http.MethodPatch:  naming(patch),
+			http.MethodGet:    naming(detail),
+		},
+		pathInstanceList:   {http.MethodGet: naming(list)},
+		pathBeat:           {http.MethodPut: beatV1, http.MethodPost: beatV1},
+		pathCluster:        {http.MethodPut: naming(setCluster)},
+		pathHealth:         {http.MethodPut: naming(setHealth)},
+		pathHealthInstance: {http.MethodPut: naming(setHealth)},
+		pathService: {
+			http.MethodPost:   naming(createService),
+			http.MethodGet:    naming(getService),
+			http.MethodPut:    naming(updateService),
+			http.MethodDelete: naming(deleteService),
+		},
+		pathServiceList:  {http.MethodGet: naming(listServices)},
+		pathMetrics:      {http.MethodGet: naming(metrics)},
+		pathOpsMetrics:   {http.MethodGet: naming(metrics)},
+		pathCatInstances: {http.MethodGet: naming(catalogInstances)},
+		pathCatService:   {http.MethodGet: naming(catalogService)},
+		pathCatServices:  {http.MethodGet: naming(catalogServices)},
+
+		pathServerState: {http.MethodGet: open(serverState)},
+		pathLiveness:    {http.MethodGet: open(alive)},
+		pathReadiness:   {http.MethodGet: open(alive)},
+		pathActuator:    {http.MethodGet: open(actuator)},
+		pathLogin:       {http.MethodPost: open(logIn)},
+		pathUsersLogin:  {http.MethodPost: open(logIn)},
+
+		pathSidebeatInstances: {http.MethodGet: open(pageOfPersistent)},
+		pathSidebeatInstance:  {http.MethodGet: naming(oneInstance)},
+	}
+	placed := make(map[string]route, len(table))
+	for path, there := range table {
+		if get, ok := there[http.MethodGet]; ok {
+			there[http.MethodHead] = get // fasthttp leaves the body out
+		}
+		placed[s.context()+path] = there
+	}
+	return placed
+}
