@@ -1,0 +1,50 @@
+# Needs Go 1.26, git and make. `make check` needs gcc too, for the race detector.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+export VERSION
+
+# Stamping the commit into every test binary fails in a checkout of another
+# user and is of no use; VERSION goes in by the linker instead.
+export GOFLAGS := $(GOFLAGS) -buildvcs=false
+
+.PHONY: help run demo test check build bench fuzz image arrows settings clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+
+run: ## registry, prober, two small apps and an agent on this machine; Ctrl-C ends all
+	@go run ./deploy/local run
+
+demo: ## the life of an app and of a persistent instance, played in under a minute
+	@go run ./deploy/local demo
+
+test: ## all tests
+	CGO_ENABLED=0 go test ./...
+
+check: ## what CI asks: form, linters, arrows, words, race detector, vulnerabilities
+	@.ci/check.sh
+
+build: ## the three programs, static and stripped, into bin/
+	@.ci/build.sh bin
+
+bench: ## the benchmark set, one run
+	@.ci/bench.sh
+
+fuzz: ## every fuzz target for FUZZTIME (10s)
+	@.ci/fuzz.sh
+
+image: ## what the Dockerfile puts into each image, built and run without an engine
+	@.ci/image.sh
+
+arrows: ## write .ci/imports.txt anew: who imports whom
+	@mkdir -p build && .ci/arrows.sh > build/imports.txt && mv build/imports.txt .ci/imports.txt
+
+settings: ## write config.env.example and docs/settings.md anew
+	go test -count=1 -run '^TestSettings' ./cmd/sidebeat-registry -update
+
+clean: ## remove what was built
+	rm -rf bin build
