@@ -1,0 +1,282 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/sidebeat/sidebeat/health"
+	"github.com/sidebeat/sidebeat/registry"
+)
+
+// outcome is what came back from a step.
+type outcome struct {
+	step  step
+	sent  registry.Instance
+	began time.Time
+	next  time.Duration     // beat: the pace that the registry wants
+	found registry.Instance // read
+	err   error
+}
+
+// done takes the outcome of a step that ended at now.
+func (l *life) done(now time.Time, o outcome) {
+	l.last, l.lastAt = o.err, now
+	l.count(o)
+	switch {
+	case o.err == nil:
+		l.failures, l.hold = 0, time.Time{}
+		l.accepted(now, o)
+	case errors.Is(o.err, registry.ErrNotFound) && o.step != register:
+		l.missing(now, o)
+	case l.secondLook(o):
+		l.readDue = now.Add(l.jitter(readEvery))
+		return
+	default:
+		l.failed(now, o)
+	}
+	l.notes = append(l.notes, l.trouble.tell(now, o)...)
+}
+
+// secondLook tells that the outcome says little: beats go on and tell enough.
+func (l *life) secondLook(o outcome) bool {
+	return o.step == read && l.phase != leaving && l.holds == there && l.ephemeral
+}
+
+func (l *life) count(o outcome) {
+	c := l.counts[o.step]
+	if c == nil {
+		c = new(stepCount)
+		l.counts[o.step] = c
+	}
+	c.sent++
+	if o.err != nil && !errors.Is(o.err, registry.ErrNotFound) {
+		c.failed++
+	}
+}
+
+func (l *life) accepted(now time.Time, o outcome) {
+	switch o.step {
+	case register, mark:
+		l.announced(now, o)
+	case beat:
+		l.acked.healthy = true
+		if o.next > 0 {
+			l.interval = max(min(o.next, max(l.silence/3, l.beatEvery)), beatLeast)
+		}
+		l.beatDue = l.afterBeat(now, o.began)
+	case deregister:
+		if l.holds == there {
+			l.note(logrus.InfoLevel, "deregistered", "", "")
+		}
+		l.holds, l.again = gone, false
+		l.readDue = now
+	case read:
+		l.compare(now, o)
+	}
+}
+
+// afterBeat keeps the phase, which chance gives each instance after its first
+// beat: a thousand that registered in one second shall not beat in one.
+func (l *life) afterBeat(now, began time.Time) time.Time {
+	if l.newborn {
+		l.newborn = false
+		return later(began.Add(l.interval/2+time.Duration(l.spread()*float64(l.interval)/2)), began.Add(beatLeast))
+	}
+	if due := l.beatDue.Add(l.interval); due.After(now) {
+		return later(due, began.Add(beatLeast))
+	}
+	return began.Add(l.interval)
+}
+
+func (l *life) announced(now time.Time, o outcome) {
+	switch {
+	case o.step == mark:
+		l.note(logrus.InfoLevel, "marked", "", describe(o.sent))
+	case !l.hush:
+		l.note(logrus.InfoLevel, "registered", "", describe(o.sent))
+	}
+	l.hush = false
+	l.holds, l.touched = there, true
+	l.acked = status{o.sent.Healthy, o.sent.Enabled}
+	if o.step == register {
+		l.again, l.sent, l.newborn = false, o.began, true
+		l.beatDue = now // the first beat asks for the pace
+	}
+	l.readDue = now.Add(l.jitter(readSoon))
+	if l.insist > 0 {
+		l.readDue = now.Add(l.readPace())
+	}
+	l.parted = l.phase == leaving
+}
+
+func describe(in registry.Instance) string {
+	switch {
+	case !in.Enabled:
+		return "disabled"
+	case !in.Healthy:
+		return "unhealthy"
+	}
+	return "healthy"
+}
+
+// missing: the registry does not know the instance.
+func (l *life) missing(now time.Time, o outcome) {
+	was := l.holds
+	l.holds, l.again = gone, false
+	l.failures, l.hold = 0, time.Time{}
+	l.readDue = now.Add(l.jitter(readEvery))
+	switch {
+	case o.step == deregister:
+		l.readDue = now
+	case l.phase == leaving && l.doubt: // a registration may still be on its way
+		l.doubt, l.readDue = false, now.Add(unsure)
+		l.parted = false
+		return
+	}
+	l.doubt = l.doubt && o.step != read
+	l.parted = l.phase == leaving && o.step == read
+	if was == there && l.wanted(now).place == present {
+		l.lost(now, "the registry lost the instance; registering again")
+		if now.Sub(l.sent) < l.interval { // taken and forgotten at once: not faster than beats
+			l.hold = l.sent.Add(l.interval)
+		}
+	}
+}
+
+// lost says once a minute that the registry forgot something.
+func (l *life) lost(now time.Time, text string) {
+	if l.hush = !l.lostAt.IsZero() && now.Sub(l.lostAt) < quietFor; !l.hush {
+		l.lostAt = now
+		l.note(logrus.WarnLevel, text, "", "")
+	}
+}
+
+// failed: the outcome is unknown, or the registry refused.
+func (l *life) failed(now time.Time, o outcome) {
+	announced := (o.step == register || o.step == mark) && !errors.Is(o.err, registry.ErrRefused)
+	l.doubt = l.doubt || announced
+	l.touched = l.touched || announced && o.step == register
+	l.failures++
+	l.hold = later(o.began.Add(l.pauseAfter(o.err)), now)
+	if o.step == beat {
+		l.hold = later(l.hold, o.began.Add(beatLeast))
+	}
+	if o.step == read && l.phase == leaving && l.holds == gone {
+		l.parted, l.doubt = true, false // the deregistration was acknowledged; more cannot be known
+	}
+}
+
+// pauseAfter grows with each failure from 1 s to one beat period, half of it
+// by chance, and is counted from the start of the call that failed.
+func (l *life) pauseAfter(err error) time.Duration {
+	switch {
+	case l.phase == leaving:
+		return partAgain
+	case errors.Is(err, registry.ErrRefused):
+		return l.jitter(refusedFor)
+	}
+	pause := l.interval
+	if l.failures < 8 {
+		pause = min(pause, retryFirst<<(l.failures-1))
+	}
+	return pause/2 + time.Duration(l.spread()*float64(pause)/2)
+}
+
+// jitter gives d, a quarter more or less.
+func (l *life) jitter(d time.Duration) time.Duration {
+	return d*3/4 + time.Duration(l.spread()*float64(d)/2)
+}
+
+// compare takes what was read back.
+func (l *life) compare(now time.Time, o outcome) {
+	l.seen = o.found
+	l.readDue = now.Add(l.readPace())
+	if l.phase == leaving && l.ephemeral {
+		l.holds, l.parted = there, false
+		l.hold = now.Add(partAgain)
+		return
+	}
+	w := l.wanted(now)
+	first := l.holds != there
+	l.holds, l.touched = there, true
+	if w.place == leave {
+		l.acked = status{o.found.Healthy, o.found.Enabled}
+		return
+	}
+	l.acked.healthy = o.found.Healthy // nobody but us may say so, and beats heal
+	if first || l.doubt {
+		l.acked.enabled = o.found.Enabled // else it is the operator's word
+	}
+	l.doubt = false
+	if l.insist++; l.acked == w.status {
+		l.insist = 0
+	}
+	if l.phase == serving {
+		l.compareEdits(now, o.found)
+	}
+}
+
+func (l *life) readPace() time.Duration {
+	if l.ephemeral {
+		return l.jitter(readEvery)
+	}
+	return l.jitter(l.interval) // nothing else tells that the registry lost it
+}
+
+// compareEdits finds what the operator changed, says it once and keeps it, and
+// what the registry lost, and sends it once more.
+func (l *life) compareEdits(now time.Time, found registry.Instance) {
+	lost := false
+	var edits []string
+	for k, v := range l.declared.Metadata {
+		got, ok := found.Metadata[k]
+		lost = lost || !ok
+		if ok && got != v {
+			edits = append(edits, "metadata "+k)
+		}
+	}
+	for k := range found.Metadata {
+		if _, ok := l.declared.Metadata[k]; !ok {
+			edits = append(edits, "metadata "+k)
+		}
+	}
+	if lost && !l.resent && l.verdict == health.Up {
+		l.again, l.resent = true, true
+		l.lost(now, "the registry lost metadata; registering again")
+		return
+	}
+	l.resent = l.resent && lost
+	if lost {
+		edits = append(edits, "metadata taken away")
+	}
+	if found.Weight != l.declared.Weight {
+		edits = append(edits, fmt.Sprintf("weight %v", found.Weight))
+	}
+	if found.Enabled != l.acked.enabled {
+		edits = append(edits, fmt.Sprintf("enabled %v", found.Enabled))
+	}
+	l.report(edits)
+}
+
+func (l *life) report(edits []string) {
+	slices.Sort(edits)
+	text := strings.Join(edits, ", ")
+	if text == l.edited {
+		return
+	}
+	l.edited = text
+	if text == "" {
+		l.note(logrus.InfoLevel, "the registry holds what was declared again", "", "")
+		return
+	}
+	l.note(logrus.WarnLevel, "the registry holds other values than declared; they are kept", "", text)
+}
+
+func (l *life) note(level logrus.Level, text, cause, state string) {
+	l.notes = append(l.notes, note{level: level, text: text, cause: cause, state: state})
+}
