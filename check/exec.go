@@ -36,8 +36,11 @@ func askExec(ctx context.Context, start time.Time, s Spec, p *plan) Answer {
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.WaitDelay = grace
 	command.Cancel = func() error {
+		if err := syscall.Kill(-command.Process.Pid, syscall.SIGTERM); err != nil {
+			return os.ErrProcessDone
+		}
 		ended.Store(true)
-		return syscall.Kill(-command.Process.Pid, syscall.SIGTERM)
+		return nil
 	}
 	if err := children.start(command); err != nil {
 		return startFault(ctx, s.target, err)

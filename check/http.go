@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	headLimit = 64 << 10 // bytes of all heads of one answer, interim ones included
-	bodyLimit = 64 << 10 // bytes of a body, decoded, that rules look at
-	wireLimit = 2 * bodyLimit
+	headLimit = 64 << 10      // bytes of all heads of one answer, interim ones included
+	bodyLimit = 64 << 10      // bytes of a body, decoded, that rules look at
+	wireLimit = 8 * bodyLimit // bytes of a body as it comes: chunks of one byte take six
 
 	// parting is how long we wait for the server to close first, which leaves
 	// the TIME_WAIT to the many servers and spares them a reset.
@@ -224,7 +224,7 @@ func (x *exchange) sniff() Answer {
 	switch {
 	case err == nil:
 		return Answer{}
-	case errors.Is(err, io.EOF) && x.limit.N > 0 && len(first) == 0:
+	case len(first) == 0 && x.limit.N > 0 && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
 		return Answer{Kind: Sick, Reason: closedEarly}
 	}
 	return x.broken(err, "head")

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // maxTimeout bounds what an option timeout may ask for.
@@ -45,7 +46,7 @@ func ParseSpec(raw string) (Spec, error) {
 }
 
 func parse(raw string) (Spec, error) {
-	if i := strings.IndexFunc(raw, func(r rune) bool { return r <= ' ' || r == 0x7f }); i >= 0 {
+	if i := strings.IndexFunc(raw, func(r rune) bool { return r < ' ' || r == 0x7f || unicode.IsSpace(r) }); i >= 0 {
 		return Spec{}, fmt.Errorf("byte %d is %q: write a blank as %%20, other bytes alike", i, raw[i])
 	}
 	front, fragment, _ := strings.Cut(raw, "#")
