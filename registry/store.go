@@ -1,6 +1,14 @@
 package registry
 
-import "context"
+import (
+	"context"
+	"hash/maphash"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sidebeat/sidebeat/run"
+)
 
 // Log makes commands durable and applies them to the store in one order. A nil
 // Log applies at once and keeps nothing.
@@ -13,13 +21,101 @@ type Log interface {
 // Store holds the instances of all services in memory: the model of Nacos 2.x.
 // What is persistent, and what operators set, goes through a Log; ephemeral
 // instances never touch it. All methods are safe for concurrent use.
+//
+// Locks are taken in the order applying, shard, watchers; none is held while a
+// command is appended or somebody is told.
 type Store struct {
-	log Log
+	log    Log
+	odd    func(k Key, name, value string)
+	clock  *clock
+	seed   maphash.Seed
+	shards [shardCount]shard
+
+	applying sync.Mutex // one command at a time, in the order of the log
+	applied  uint64     // commands applied ever; the revision of what is durable
+	damaged  atomic.Pointer[Damage]
+
+	changes  atomic.Uint64 // revision of what is ephemeral
+	expiries atomic.Uint64
+	watchers watchers
+	names    names
+	oddOnes  oddOnes
 }
+
+// shardCount spreads the services over so many locks.
+const shardCount = 64
 
 // NewStore returns an empty store that keeps nothing on disk. It is ready to
 // use; without Run nothing expires.
-func NewStore() *Store { return &Store{} }
+func NewStore() *Store {
+	s := &Store{clock: newClock(), seed: maphash.MakeSeed()}
+	// A revision seen before a restart must not fit anything after it.
+	s.changes.Store(1<<40 + rand.Uint64N(1<<48))
+	return s
+}
 
 // UseLog makes the store durable. Call it before anything else.
 func (s *Store) UseLog(l Log) { s.log = l }
+
+// OnOddPeriod has tell called for a preserved.* period that is no plain number
+// and therefore counts as the default: once for each service, name and value.
+// Call it before anything else. No lock is held during tell.
+func (s *Store) OnOddPeriod(tell func(k Key, name, value string)) { s.odd = tell }
+
+// Run expires silent instances and cleans up empty services until ctx ends.
+func (s *Store) Run(ctx context.Context) error {
+	return run.All(ctx,
+		func(ctx context.Context) error {
+			return run.Every(ctx, sweepPeriod, sweepPeriod, func(context.Context) { s.sweep() })
+		},
+		// Apart from the sweep, because it may wait for the disk.
+		func(ctx context.Context) error {
+			return run.Every(ctx, cleanPeriod, cleanPeriod, s.clean)
+		},
+	)
+}
+
+func (s *Store) shard(service Service) *shard {
+	return &s.shards[s.shardNumber(maphash.String(s.seed, service.Namespace), maphash.String(s.seed, service.Name))]
+}
+
+func (s *Store) shardOfBytes(namespace, name []byte) *shard {
+	return &s.shards[s.shardNumber(maphash.Bytes(s.seed, namespace), maphash.Bytes(s.seed, name))]
+}
+
+func (s *Store) shardNumber(namespace, name uint64) uint64 {
+	return (namespace*31 + name) % shardCount
+}
+
+// Counts sums up.
+func (s *Store) Counts() Counts {
+	sum := Counts{Expiries: s.expiries.Load()}
+	for i := range s.shards {
+		h := &s.shards[i]
+		h.mu.RLock()
+		sum.Services += len(h.services)
+		sum.Ephemeral += h.ephemeral
+		sum.Persistent += len(h.index) - h.ephemeral
+		sum.Unhealthy += h.unhealthy
+		h.mu.RUnlock()
+		sum.Beats += h.beats.Load()
+	}
+	return sum
+}
+
+// submit makes a command durable and gives what came of it.
+func (s *Store) submit(ctx context.Context, command []byte) error {
+	var result any
+	if s.log == nil {
+		result = s.Apply(0, command)
+	} else {
+		var err error
+		if result, err = s.log.Append(ctx, command); err != nil {
+			return err
+		}
+	}
+	if err, failed := result.(error); failed {
+		return err
+	}
+	return nil
+}
