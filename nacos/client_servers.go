@@ -125,15 +125,20 @@ func splitHostPort(authority string) (host string, port uint16, err error) {
 // and dots (RFC 1123, and the underscore that Docker and SRV names have).
 func checkHost(host string, bracketed bool) error {
 	if bracketed || strings.Contains(host, ":") {
-		if a, err := netip.ParseAddr(host); err != nil || !a.Is6() {
+		a, err := netip.ParseAddr(host)
+		if err != nil || !a.Is6() {
 			return fmt.Errorf("%.60q is no IPv6 address; with a port it is [2001:db8::1]:8848", host)
 		}
-		return nil
+		return checkName(a.Zone())
 	}
 	if host == "" {
 		return errors.New("the host is missing: http://host:8848")
 	}
-	for _, r := range host {
+	return checkName(host)
+}
+
+func checkName(name string) error {
+	for _, r := range name {
 		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._", r) {
 			return fmt.Errorf("%q cannot stand in a host name", r)
 		}
