@@ -187,7 +187,7 @@ func (f *files) restore(m Machine) error {
 	if f.newest == nil {
 		return nil
 	}
-	path := filepath.Join(f.path(snapshotsDir), f.newest.ID, stateName)
+	path := filepath.Join(f.path(snapshotsDir), f.newest.ID, stateName) + ", or the meta.json beside it,"
 	_, source, err := f.snapshots.Open(f.newest.ID)
 	if err != nil {
 		return damage(path, err)

@@ -95,7 +95,7 @@ func (f *files) proveJoint(first, last uint64) error {
 		covered = f.newest.Index
 		servers := f.newest.Configuration.Servers
 		if !slices.ContainsFunc(servers, func(s raft.Server) bool { return s.ID == f.node }) {
-			return fmt.Errorf("it belongs to %q, the snapshot %s to others", f.node, f.newest.ID)
+			return fmt.Errorf("it is the log of %q, but the meta.json of snapshot %s is of others", f.node, f.newest.ID)
 		}
 	}
 	switch {

@@ -126,6 +126,9 @@ func (l *Log) Ready() bool {
 // WaitReady returns nil as soon as the log is ready, an error when the context
 // or Run ends before.
 func (l *Log) WaitReady(ctx context.Context) error {
+	if l.Ready() {
+		return nil
+	}
 	select {
 	case <-l.readiness():
 		return nil
