@@ -121,8 +121,8 @@ func (c *Client) exchange(ctx context.Context, s *server, q request, token strin
 func (c *Client) broken(s *server, response *resty.Response, err error) error {
 	f := &failure{word: registry.ErrUnavailable, cause: err, blame: true}
 	if errors.Is(err, resty.ErrAutoRedirectDisabled) && response != nil {
-		f.text = fmt.Sprintf("%s answered %d, a redirect to %s: give the address that answers itself",
-			s.base, response.StatusCode(), bounded(withoutQuery(response.Header().Get("Location")), c.login.secrets()))
+		f.text = fmt.Sprintf("%s answered %d, a redirect%s: give the address that answers itself",
+			s.base, response.StatusCode(), elsewhere(response.Header().Get("Location"), c.login.secrets()))
 		return f
 	}
 	var outer *url.Error
@@ -145,9 +145,14 @@ func (c *Client) broken(s *server, response *resty.Response, err error) error {
 	return f
 }
 
-func withoutQuery(location string) string {
-	location, _, _ = strings.Cut(location, "?")
-	return location
+// elsewhere names the host of a Location and not its path or query, which may
+// hold what the request held.
+func elsewhere(location string, secrets []string) string {
+	u, err := url.Parse(location)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	return " to " + bounded(u.Scheme+"://"+u.Host, secrets)
 }
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }

@@ -132,3 +132,8 @@ func open(t *testing.T, config ClientConfig) *Client {
 	t.Cleanup(c.Close)
 	return c
 }
+
+// withRequests answers on a connection of a network as a scripted server does.
+func withRequests(answer func(n int, q asked, w io.Writer) bool) func(net.Conn) {
+	return func(conn net.Conn) { new(scripted).talk(conn, answer) }
+}
