@@ -3,7 +3,6 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 	"time"
 
@@ -86,34 +85,7 @@ func (c *Config) validateRegistries() error {
 	if len(c.Nacos) == 0 {
 		return errors.New(`cannot use SIDEBEAT_NACOS="": give at least one registry, as http://nacos:8848`)
 	}
-	var faults []error
-	for _, server := range c.Nacos {
-		if err := registryURL(server); err != nil {
-			faults = append(faults, fmt.Errorf("cannot use SIDEBEAT_NACOS=%q: %w", hidden(server), err))
-		}
-	}
-	return errors.Join(faults...)
-}
-
-func registryURL(server string) error {
-	u, err := url.Parse(server)
-	switch {
-	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return errors.New("give http(s)://host:port[/context]")
-	case u.User != nil:
-		return errors.New("name and password belong in SIDEBEAT_USERNAME and SIDEBEAT_PASSWORD")
-	case strings.ContainsAny(server, "?#"):
-		return errors.New("give http(s)://host:port[/context] without ? and #")
-	}
 	return nil
-}
-
-// hidden drops what stands before the host, which may be a password.
-func hidden(server string) string {
-	if at := strings.LastIndexByte(server, '@'); at >= 0 {
-		return "***" + server[at:]
-	}
-	return server
 }
 
 // declared gives the apps to look after, of the file or of the environment.

@@ -36,11 +36,14 @@ const (
 
 const (
 	weightMost   = 10000            // com.alibaba.nacos.api.common.Constants
-	drainMost    = 10 * time.Minute // no orchestrator waits longer for a pod
+	drainLongest = 10 * time.Minute // no orchestrator waits longer for a pod
 	paceMost     = time.Hour
 	metadataMost = 1024                   // characters of keys and values, Nacos 2.3 and later (ParamCheckRule)
 	paceLeast    = 100 * time.Millisecond // more often is no check but a load
 )
+
+// DrainMost bounds every drain, whatever its settings.
+const DrainMost = drainLongest + 2*callTime + parting
 
 // plan is one app as it was declared, all texts parsed.
 type plan struct {
@@ -156,7 +159,7 @@ func (f *faults) pace(a App, p *plan) {
 	f.between("check_interval", a.CheckInterval, paceLeast, paceMost)
 	f.between("check_timeout", a.CheckTimeout, time.Millisecond, paceMost)
 	f.between("start_grace", a.StartGrace, 0, 24*time.Hour)
-	f.between("drain", a.Drain, 0, drainMost)
+	f.between("drain", a.Drain, 0, drainLongest)
 	if a.CheckTimeout >= a.CheckInterval && a.CheckInterval >= paceLeast {
 		f.add("check_timeout", a.CheckTimeout, "it must be shorter than %s=%v", f.name("check_interval"), a.CheckInterval)
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -154,24 +155,34 @@ type AskedCheck struct {
 	check.Answer
 }
 
-// AskOnce asks all checks of all apps once and registers nothing.
-func (g *Agent) AskOnce(ask func(check.Spec, time.Duration) check.Answer) []Asked {
+// AskOnce asks all checks of all apps once, each within its time, and
+// registers nothing.
+func (g *Agent) AskOnce(ctx context.Context) []Asked {
 	var all []Asked
 	for _, a := range g.apps {
-		all = append(all, a.askOnce(ask))
+		all = append(all, a.askOnce(ctx))
 	}
 	return all
 }
 
-func (a *app) askOnce(ask func(check.Spec, time.Duration) check.Answer) Asked {
+func (a *app) askOnce(ctx context.Context) Asked {
 	p := panel{need: a.need, checks: slices.Clone(a.panel.checks)}
 	result := Asked{Service: a.service.String()}
 	for i := range p.checks {
 		p.checks[i].Rise, p.checks[i].Fall = 1, 1
-		answer := ask(a.spec(i), a.patience(i))
+		answer := a.askNow(ctx, i)
 		p.observe(i, time.Time{}, answer, false)
 		result.Checks = append(result.Checks, AskedCheck{a.spec(i).Label(), answer})
 	}
 	result.Verdict = p.verdict
 	return result
+}
+
+func (a *app) askNow(ctx context.Context, i int) check.Answer {
+	if a.host == "" && len(a.specs) == 0 {
+		if err := a.locate(ctx); err != nil {
+			return check.Answer{Reason: err.Error()}
+		}
+	}
+	return a.question(ctx, i)
 }

@@ -1,0 +1,128 @@
+// Sidebeat-agent keeps the instances of one pod's apps in a Nacos registry in
+// step with whether the apps are alive. `sidebeat-agent --help` says how.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/sidebeat/sidebeat/admin"
+	"github.com/sidebeat/sidebeat/agent"
+	"github.com/sidebeat/sidebeat/check"
+	"github.com/sidebeat/sidebeat/nacos"
+	"github.com/sidebeat/sidebeat/netpolicy"
+	"github.com/sidebeat/sidebeat/run"
+	"github.com/sidebeat/sidebeat/setting"
+)
+
+var version = "dev"
+
+// Exit codes; 130 is a second signal.
+const (
+	exitOK     = 0
+	exitFailed = 1 // it could not run, or the answer is no
+	exitUsage  = 2 // a setting or a word on the command line is wrong
+	exitListed = 3 // an instance could not be deregistered and may still be listed
+)
+
+func main() { os.Exit(command(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// settings are those of agent, registry client and log.
+type settings struct {
+	agent.Config
+	setting.Log
+}
+
+// parts are the joined parts of one agent.
+type parts struct {
+	settings
+	agent  *agent.Agent
+	asker  *check.Asker
+	client *nacos.Client
+}
+
+// join reads the settings and joins the parts; all that is wrong with the
+// settings is said at once, before anything is contacted.
+func join(warn io.Writer) (*parts, error) {
+	p := &parts{settings: settings{Config: agent.Config{PodIP: os.Getenv("POD_IP")}}}
+	warnings, err := setting.Load(&p.Config, &p.Log)
+	for _, w := range warnings {
+		fmt.Fprintln(warn, "warning:", w)
+	}
+	log := p.Log.New(os.Stderr)
+	client, clientErr := nacos.NewClient(nacos.ClientConfig{
+		Servers: p.Nacos, Username: p.Username, Password: p.Password.Value, Version: version, Log: log,
+	})
+	if err := errors.Join(err, clientErr); err != nil {
+		return nil, err
+	}
+	p.client, p.asker = client, check.NewAsker(netpolicy.Policy{})
+	if p.agent, err = agent.New(p.Config, client, p.asker, log); err != nil {
+		return nil, err
+	}
+	p.agent.Route, p.agent.Push = client.Route, p.asker.Push
+	return p, nil
+}
+
+// serve runs the agent until a signal, then drains. The admin endpoint is
+// bound first, so that a port in use is found before anything is registered,
+// and answers until the drain is over.
+func serve(p *parts) error {
+	ctx, stop := run.UntilSignal(context.Background())
+	defer stop()
+	server := &admin.Server{
+		Address: p.Admin, Log: p.Log.New(os.Stderr),
+		Healthy: p.agent.Healthy, Ready: p.agent.Ready, Status: p.agent.Status, Metrics: p.agent.Metrics, Routes: p.agent.Routes(),
+	}
+	if p.Admin != admin.Off {
+		if err := server.Listen(ctx); err != nil {
+			return err
+		}
+	}
+	look := func(inner context.Context) error {
+		inner, cancel := context.WithCancel(inner)
+		defer cancel()
+		defer context.AfterFunc(ctx, cancel)()
+		return p.agent.Run(inner)
+	}
+	all := []run.Part{look, server.Run, trim}
+	if os.Getpid() == 1 {
+		all = append(all, check.Reap)
+	}
+	return run.All(context.Background(), all...)
+}
+
+// trim gives memory back once a minute: a sidecar is paid for once a pod.
+func trim(ctx context.Context) error {
+	return run.Every(ctx, time.Minute, time.Minute, func(context.Context) { debug.FreeOSMemory() })
+}
+
+func runAgent(stderr io.Writer) int {
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(1) // a few requests a second; fewer threads, less memory
+	}
+	p, err := join(stderr)
+	if err != nil {
+		return fail(stderr, exitUsage, err)
+	}
+	defer p.client.Close()
+	defer p.asker.Close()
+	switch err := serve(p); {
+	case errors.Is(err, agent.ErrStillListed):
+		return fail(stderr, exitListed, err)
+	case err != nil:
+		return fail(stderr, exitFailed, err)
+	}
+	return exitOK
+}
+
+func fail(w io.Writer, code int, err error) int {
+	fmt.Fprintln(w, "sidebeat-agent:", err)
+	return code
+}
