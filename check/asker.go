@@ -19,7 +19,7 @@ const defaultTimeout = 3200 * time.Millisecond
 // CA files, what apps pushed, when heartbeat files changed. Use NewAsker.
 type Asker struct {
 	policy   netpolicy.Policy
-	resolver *net.Resolver
+	dialName func(ctx context.Context, network, address string) (net.Conn, error) // to a name server; nil: as the system says
 	plans    plans
 	roots    roots
 	pushed   pushes
@@ -31,9 +31,8 @@ type Asker struct {
 // NewAsker returns an Asker that contacts what the policy allows.
 func NewAsker(policy netpolicy.Policy) *Asker {
 	return &Asker{
-		policy:   policy,
-		resolver: &net.Resolver{PreferGo: true}, // the system's blocks a thread and knows no deadline
-		pushed:   pushes{born: time.Now()},
+		policy: policy,
+		pushed: pushes{born: time.Now()},
 	}
 }
 

@@ -73,7 +73,10 @@ func (a *Asker) resolve(ctx context.Context, host string) ([]netip.Addr, error) 
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{addr}, nil
 	}
-	addrs, err := a.resolver.LookupNetIP(ctx, "ip", host)
+	// The system's resolver would block a thread and knows no deadline. One
+	// Resolver for all would let a lookup others wait for too outlive its own.
+	resolver := net.Resolver{PreferGo: true, Dial: a.dialName}
+	addrs, err := resolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
 		return nil, err
 	}

@@ -42,6 +42,7 @@ type exchange struct {
 	plan   *plan
 	conn   net.Conn // plain
 	stream io.ReadWriter
+	wire   noted
 	limit  *io.LimitedReader
 	reader *bufio.Reader
 }
@@ -142,7 +143,8 @@ func (x *exchange) run() (Answer, *hop) {
 	// A server may refuse before it has read all: what it says counts, not
 	// that the request could not be sent whole.
 	_, unsent := x.stream.Write(x.request())
-	x.limit = &io.LimitedReader{R: x.stream, N: headLimit}
+	x.wire = noted{from: x.stream}
+	x.limit = &io.LimitedReader{R: &x.wire, N: headLimit}
 	x.reader.Reset(x.limit)
 	response, answer := x.head()
 	if response == nil {
@@ -242,8 +244,24 @@ func foreign(begin []byte) string {
 	return "not HTTP: " + string(bytes.TrimRight(line, "\r"))
 }
 
+// noted remembers why reading ended: parsers of heads and bodies report what
+// they make of the half they have, and not the cause.
+type noted struct {
+	from io.Reader
+	err  error
+}
+
+func (n *noted) Read(p []byte) (int, error) {
+	read, err := n.from.Read(p)
+	n.err = err
+	return read, err
+}
+
 // broken judges an error while part ("head" or "body") was read.
 func (x *exchange) broken(err error, part string) Answer {
+	if x.wire.err != nil {
+		err = x.wire.err
+	}
 	var below *net.OpError
 	switch {
 	case x.limit.N <= 0:

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"compress/flate"
 	"compress/gzip"
 	"compress/zlib"
 	"errors"
@@ -52,7 +53,9 @@ func cutNote(body []byte) string {
 
 // brokenBody is broken for the errors of decoders too.
 func (x *exchange) brokenBody(err error) Answer {
-	if errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, zlib.ErrHeader) {
+	var corrupt flate.CorruptInputError
+	if errors.As(err, &corrupt) || errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) ||
+		errors.Is(err, zlib.ErrHeader) || errors.Is(err, zlib.ErrChecksum) {
 		return Answer{Kind: Sick, Reason: "malformed body: cannot decompress it"}
 	}
 	return x.broken(err, "body")
