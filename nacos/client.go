@@ -3,6 +3,7 @@ package nacos
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -14,6 +15,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/sidebeat/sidebeat/registry"
+	"github.com/sidebeat/sidebeat/run"
 )
 
 // ClientConfig says which registry a Client speaks to, and how.
@@ -113,7 +115,21 @@ func (c *Client) write(ctx context.Context, what string, key registry.Key, creat
 		return task{what: what, on: key.String()}.failed(err)
 	}
 	defer c.gate.leave(key, f)
-	return c.try(ctx, task{what: what, on: key.String(), stop: f.stop}, ask)
+	return c.try(ctx, task{what: what, on: key.String(), stop: f.stop}, func(ctx context.Context, s *server) error {
+		err := ask(ctx, s)
+		if creates && unanswered(err) {
+			c.gate.doubt(key, time.Now())
+		}
+		return err
+	})
+}
+
+// unanswered tells that a request may have reached a server that did not
+// answer it.
+func unanswered(err error) bool {
+	var f *failure
+	var dial *net.OpError
+	return errors.As(err, &f) && f.cause != nil && (!errors.As(f.cause, &dial) || dial.Op != "dial")
 }
 
 // Mark gives a registered instance another health, weight or enabled. On a
@@ -157,10 +173,23 @@ func marked(a answer, k kind) error {
 
 // Deregister takes an instance out. Calls under way for it are waited for or
 // cancelled first, and none begins meanwhile, so that none of them can bring it
-// back. An instance that is not there is no error.
+// back. When a server may still be at a request that it never answered, the
+// instance is taken out a second time, up to 2.5 s later. An instance that is
+// not there is no error.
 func (c *Client) Deregister(ctx context.Context, key registry.Key) error {
 	open := c.gate.shut(ctx, key)
 	defer open()
+	if err := c.remove(ctx, key); err != nil {
+		return err
+	}
+	again := c.gate.settle(key, time.Now())
+	if again == 0 || run.Wait(ctx, min(again, patienceOf(ctx))) != nil {
+		return nil
+	}
+	return c.remove(ctx, key)
+}
+
+func (c *Client) remove(ctx context.Context, key registry.Key) error {
 	ask := request{method: http.MethodDelete, path: pathInstance, query: keyQuery(key)}
 	return c.try(ctx, task{what: "deregister", on: key.String()}, func(ctx context.Context, s *server) error {
 		a, err := c.send(ctx, s, ask)

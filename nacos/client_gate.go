@@ -13,8 +13,9 @@ import (
 // because a request that is cancelled may still be carried out by the server
 // after the deregistration.
 type gate struct {
-	mu   sync.Mutex
-	keys map[registry.Key]*passage
+	mu     sync.Mutex
+	keys   map[registry.Key]*passage
+	doubts map[registry.Key]time.Time // when a call that can create ended without an answer
 }
 
 // passage is what is under way for one instance.
@@ -106,6 +107,31 @@ func (g *gate) shut(ctx context.Context, key registry.Key) (open func()) {
 		p.leaving--
 		g.tidy(key)
 	}
+}
+
+// doubt notes that a request that can create was sent and not answered: the
+// server may still carry it out.
+func (g *gate) doubt(key registry.Key, now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.doubts == nil {
+		g.doubts = map[registry.Key]time.Time{}
+	}
+	g.doubts[key] = now
+}
+
+// settle gives the time after which an instance that was deregistered must be
+// deregistered again, or 0. A server that has not done in one more attempt what
+// it was asked for is taken to have dropped it.
+func (g *gate) settle(key registry.Key, now time.Time) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	at, ok := g.doubts[key]
+	delete(g.doubts, key)
+	if !ok {
+		return 0
+	}
+	return max(attemptTime-now.Sub(at), 0)
 }
 
 // patienceOf is one attempt, or half of the time that is left: the rest is for

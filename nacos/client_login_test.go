@@ -306,10 +306,15 @@ func TestSecretsNeverShow(t *testing.T) {
 		func(q asked, w io.Writer) bool { return say(w, 403, "text/plain", echo(q)) },
 		func(q asked, w io.Writer) bool { return say(w, 200, "application/json", `{"message":"`+echo(q)+`"}`) },
 		func(q asked, w io.Writer) bool { return say(w, 200, "text/html", "<html>"+echo(q)) },
-		func(q asked, w io.Writer) bool { return say(w, 302, "", "", "Location: http://x/"+url.PathEscape(echo(q))) },
+		func(q asked, w io.Writer) bool {
+			return say(w, 302, "", "", "Location: http://x/"+url.PathEscape(echo(q)))
+		},
 		func(q asked, w io.Writer) bool { return say(w, 307, "", "", "Location: http://%zz"+echo(q)) },
 		func(q asked, w io.Writer) bool { io.WriteString(w, echo(q)+"\r\n\r\n"); return false },
-		func(q asked, w io.Writer) bool { io.WriteString(w, "HTTP/1.1 200 OK\r\n"+echo(q)+"\r\n\r\n"); return false },
+		func(q asked, w io.Writer) bool {
+			io.WriteString(w, "HTTP/1.1 200 OK\r\n"+echo(q)+"\r\n\r\n")
+			return false
+		},
 		func(q asked, w io.Writer) bool { return say(w, 200, echo(q), "ok") },
 	}
 	good := newGuarded()

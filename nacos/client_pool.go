@@ -136,6 +136,13 @@ func (p *pool) wantsFull(s *server) bool {
 	return s.full
 }
 
+// anyFull tells whether a beat may be a full one, that can create.
+func (p *pool) anyFull() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.servers, func(s *server) bool { return s.full })
+}
+
 func (p *pool) setFull(s *server, full bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
