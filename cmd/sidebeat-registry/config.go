@@ -1,0 +1,64 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/sidebeat/sidebeat/admin"
+	"github.com/sidebeat/sidebeat/prober"
+	"github.com/sidebeat/sidebeat/setting"
+)
+
+// Probing are the settings of the prober inside.
+type Probing = prober.Probe
+
+// Config is what a registry reads from SIDEBEAT_* variables.
+type Config struct {
+	Listen string `split_words:"true" default:"127.0.0.1:8848" desc:"the Nacos API, host:port; there is no login yet, so keep it on loopback or behind a firewall"`
+	Data   string `split_words:"true" default:"./sidebeat-data" desc:"data folder; made when absent, used by one process at a time"`
+	Admin  string `split_words:"true" default:"127.0.0.1:9182" desc:"own HTTP: health, status, metrics, targets; off: none"`
+
+	Probe bool `split_words:"true" default:"true" desc:"the prober inside: asks the persistent instances whether they are alive; false: somebody else does, or nobody"`
+	Probing
+
+	setting.Log
+}
+
+// Validate joins what is wrong with the registry's own settings.
+func (c *Config) Validate() error {
+	var faults []error
+	check := func(name, address string) {
+		if why := wrongAddress(address); why != "" {
+			faults = append(faults, fmt.Errorf("cannot use %s=%q: %s", name, address, why))
+		}
+	}
+	check("SIDEBEAT_LISTEN", c.Listen)
+	if c.Admin != admin.Off {
+		check("SIDEBEAT_ADMIN", c.Admin)
+	}
+	if strings.ContainsRune(c.Data, 0) {
+		faults = append(faults, errors.New("cannot use SIDEBEAT_DATA: a path holds no NUL"))
+	}
+	if c.Admin == c.Listen && !strings.HasSuffix(c.Listen, ":0") {
+		faults = append(faults, fmt.Errorf("cannot use SIDEBEAT_ADMIN=%q: SIDEBEAT_LISTEN is the same; give another port", c.Admin))
+	}
+	return errors.Join(faults...)
+}
+
+// wrongAddress tells what is wrong with an address to listen on.
+func wrongAddress(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "give host:port, for example 127.0.0.1:8848, :8848 or [::1]:8848"
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
+		return "the port must be a number, 0 to 65535; 0 takes a free one"
+	}
+	if strings.ContainsAny(host, " /") {
+		return "the host must be a name or an address without blanks"
+	}
+	return ""
+}
