@@ -41,7 +41,7 @@ func (c *Client) Beat(ctx context.Context, i registry.Instance) (next time.Durat
 			return err
 		}
 		c.pool.setFull(s, !said.Light)
-		next = pace(said.Interval, i.Metadata)
+		next = clampPace(said.Interval, i.Metadata)
 		return nil
 	})
 	return next, err
@@ -65,8 +65,8 @@ func beatSaid(a answer) (beatAnswer, error) {
 	return beatAnswer{}, a.failed("a beat that counts is answered code 10200")
 }
 
-// pace turns the interval a registry answered, ms, into the time to wait.
-func pace(interval int64, metadata map[string]string) time.Duration {
+// clampPace turns the interval a registry answered, ms, into the time to wait.
+func clampPace(interval int64, metadata map[string]string) time.Duration {
 	own := millis(metadata, metaInterval, defaultInterval)
 	most := max(millis(metadata, metaTimeout, defaultTimeout)/3, own)
 	if interval <= 0 {

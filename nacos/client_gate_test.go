@@ -41,10 +41,10 @@ func (s *slowNacos) answer(_ int, q asked, w io.Writer) bool {
 		s.create()
 		return say(w, 200, "text/plain", "ok")
 	case !s.there && q.body == "":
-		return say(w, 200, "application/json", strings.Replace(beatUnknown, "true", fmt.Sprint(!s.fullBeat), 1))
+		return say(w, 200, "application/json", strings.Replace(saidUnknown, "true", fmt.Sprint(!s.fullBeat), 1))
 	}
 	s.create()
-	return say(w, 200, "application/json", strings.Replace(beatOK, "true", fmt.Sprint(!s.fullBeat), 1))
+	return say(w, 200, "application/json", strings.Replace(saidOK, "true", fmt.Sprint(!s.fullBeat), 1))
 }
 
 func (s *slowNacos) create() {

@@ -52,12 +52,13 @@ func readKind(a answer) (kind, error) {
 		return kind{}, err
 	}
 	word := func(name string) string { s, _ := state[name].(string); return s }
-	if word(stateVersion) == "" && word(stateSidebeat) == "" {
+	_, ours := state[stateSidebeat]
+	if word(stateVersion) == "" && !ours {
 		return kind{}, a.failed("a server state names a version")
 	}
 	return kind{
-		ours:   word(stateSidebeat) != "",
-		old:    word(stateSidebeat) == "" && strings.HasPrefix(word(stateVersion), "1."),
+		ours:   ours,
+		old:    !ours && strings.HasPrefix(word(stateVersion), "1."),
 		inside: word(stateProber) == stateProberInside,
 	}, nil
 }

@@ -56,7 +56,7 @@ func (g *guarded) answer(_ int, q asked, w io.Writer) bool {
 		return say(w, 403, "application/json", `{"timestamp":"x","status":403,"error":"Forbidden","message":"Invalid signature `+token+`","path":"/x"}`)
 	}
 	g.beats++
-	return say(w, 200, "application/json", beatOK)
+	return say(w, 200, "application/json", saidOK)
 }
 
 func (g *guarded) login(q asked, w io.Writer) bool {

@@ -95,8 +95,8 @@ func say(w io.Writer, status int, contentType, body string, headers ...string) b
 
 // Bodies as 2.5.1 sends them.
 const (
-	beatOK      = `{"clientBeatInterval":5000,"code":10200,"lightBeatEnabled":true}`
-	beatUnknown = `{"clientBeatInterval":5000,"code":20404,"lightBeatEnabled":true}`
+	saidOK      = `{"clientBeatInterval":5000,"code":10200,"lightBeatEnabled":true}`
+	saidUnknown = `{"clientBeatInterval":5000,"code":20404,"lightBeatEnabled":true}`
 	nacosState  = `{"version":"2.5.1","function_mode":null,"auth_enabled":"false"}`
 	oldState    = `{"version":"1.4.8","standalone_mode":"standalone","function_mode":null}`
 	ourState    = `{"version":"2.5.1","sidebeat_version":"1","sidebeat_prober":"inside"}`
@@ -108,7 +108,7 @@ func nacosAnswer(_ int, q asked, w io.Writer) bool {
 	case strings.HasSuffix(q.path, pathServerState):
 		return say(w, 200, "application/json", nacosState)
 	case strings.HasSuffix(q.path, pathBeat):
-		return say(w, 200, "application/json", beatOK)
+		return say(w, 200, "application/json", saidOK)
 	}
 	return say(w, 200, "text/plain;charset=UTF-8", "ok")
 }

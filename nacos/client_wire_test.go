@@ -100,7 +100,7 @@ func TestFullBeat(t *testing.T) {
 func TestPace(t *testing.T) {
 	f := func(interval int64, metadata map[string]string, want time.Duration) {
 		t.Helper()
-		if got := pace(interval, metadata); got != want {
+		if got := clampPace(interval, metadata); got != want {
 			t.Errorf("interval %d with %v: got %v, want %v", interval, metadata, got, want)
 		}
 	}
@@ -169,12 +169,12 @@ func TestAnswers(t *testing.T) {
 	f(register, 204, "", "", registry.ErrUnavailable, true, "204")
 	f(register, 304, "", "", registry.ErrUnavailable, true, "304")
 	f(register, 400, text, "bell \a and \x1b[31m"+strings.Repeat("é", 300), registry.ErrRefused, false, `bell \a and \x1b[31m`)
-	f(beat, 200, json, beatOK, nil, false, "")
-	f(beat, 200, json, beatUnknown, registry.ErrNotFound, false, "20404")
+	f(beat, 200, json, saidOK, nil, false, "")
+	f(beat, 200, json, saidUnknown, registry.ErrNotFound, false, "20404")
 	f(beat, 200, json, `{"code":21003,"message":"no instance"}`, registry.ErrNotFound, false, "no instance")
-	f(beat, 200, "", beatOK, nil, false, "")
-	f(beat, 200, text, beatOK, nil, false, "")
-	f(beat, 200, "text/html", beatOK, registry.ErrUnavailable, true, "JSON")
+	f(beat, 200, "", saidOK, nil, false, "")
+	f(beat, 200, text, saidOK, nil, false, "")
+	f(beat, 200, "text/html", saidOK, registry.ErrUnavailable, true, "JSON")
 	f(beat, 200, text, "ok", registry.ErrUnavailable, true, "JSON was expected")
 	f(beat, 200, json, `{}`, registry.ErrUnavailable, true, "10200")
 	f(beat, 200, json, `{"code":"10200"}`, registry.ErrUnavailable, true, "JSON was expected")
@@ -279,7 +279,7 @@ func TestStaleConnection(t *testing.T) {
 // A beat of an application in its hundreds keeps few connections.
 func TestNoCookiesAreKept(t *testing.T) {
 	s := play(t, func(_ int, q asked, w io.Writer) bool {
-		return say(w, 200, "application/json", beatOK, "Set-Cookie: JSESSIONID=1; Path=/")
+		return say(w, 200, "application/json", saidOK, "Set-Cookie: JSESSIONID=1; Path=/")
 	})
 	c := open(t, ClientConfig{Servers: []string{s.url()}})
 	for range 2 {

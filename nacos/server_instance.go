@@ -33,12 +33,24 @@ func (c *call) instance() (registry.Instance, error) {
 	}, nil
 }
 
+// register takes an instance. With If-Match "*", Sidebeat's own addition, it
+// only changes one that is there and never creates: 404 when it is gone.
 func register(ctx context.Context, s *Server, c *call) (any, error) {
 	i, err := c.instance()
 	if err != nil {
 		return nil, err
 	}
-	return done{}, s.register(ctx, i)
+	if string(c.ctx.Request.Header.Peek("If-Match")) != "*" {
+		return done{}, s.register(ctx, i)
+	}
+	if err := s.durableFor(i.Key); err != nil {
+		return nil, err
+	}
+	err = s.Store.Mark(ctx, i)
+	if errors.Is(err, registry.ErrNotFound) {
+		err = notFound(noMatchedIP)
+	}
+	return done{}, err
 }
 
 func (s *Server) register(ctx context.Context, i registry.Instance) error {
