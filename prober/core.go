@@ -312,7 +312,7 @@ func (c *core) upsert(now time.Duration, in registry.Instance, checker registry.
 	row.sweep = c.sweep
 	if h := c.table.wishes(in, checker, has); row.wishes != h {
 		row.wishes = h
-		c.configure(now, i, want(in.Metadata, checker, has))
+		c.configure(now, i, wantOf(in.Metadata, checker, has))
 	}
 	if row.wroteAt <= c.began {
 		c.believe(now, i, in.Healthy)

@@ -36,9 +36,9 @@ type wanted struct {
 	faults   []error // what was wrong, for the log; the rest holds
 }
 
-// want reads what an instance asks for. What is wrong falls back to what would
+// wantOf reads what an instance asks for. What is wrong falls back to what would
 // hold without it.
-func want(metadata map[string]string, checker registry.Checker, has bool) wanted {
+func wantOf(metadata map[string]string, checker registry.Checker, has bool) wanted {
 	w := wanted{signed: bySomebody(metadata)}
 	note := func(err error) {
 		if err != nil {

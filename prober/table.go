@@ -75,7 +75,7 @@ func (r *row) remember(a check.Answer, at time.Duration) {
 	}
 }
 
-// wishes hashes what want reads, so that a listing without news parses nothing.
+// wishes hashes what wantOf reads, so that a listing without news parses nothing.
 func (t *table) wishes(in registry.Instance, checker registry.Checker, has bool) uint64 {
 	m := in.Metadata
 	return maphash.Comparable(t.seed, wish{m[metaCheck], m[metaRise], m[metaFall], m[metaBy], checker, has})
