@@ -19,7 +19,7 @@ const defaultTimeout = 3200 * time.Millisecond
 // CA files, what apps pushed, when heartbeat files changed. Use NewAsker.
 type Asker struct {
 	policy   netpolicy.Policy
-	dialName func(ctx context.Context, network, address string) (net.Conn, error) // to a name server; nil: as the system says
+	dialName func(ctx context.Context, network, address string) (net.Conn, error) // to a name server
 	plans    plans
 	roots    roots
 	pushed   pushes
@@ -31,8 +31,9 @@ type Asker struct {
 // NewAsker returns an Asker that contacts what the policy allows.
 func NewAsker(policy netpolicy.Policy) *Asker {
 	return &Asker{
-		policy: policy,
-		pushed: pushes{born: time.Now()},
+		policy:   policy,
+		dialName: new(net.Dialer).DialContext,
+		pushed:   pushes{born: time.Now()},
 	}
 }
 

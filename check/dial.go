@@ -73,10 +73,7 @@ func (a *Asker) resolve(ctx context.Context, host string) ([]netip.Addr, error) 
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{addr}, nil
 	}
-	// The system's resolver would block a thread and knows no deadline. One
-	// Resolver for all would let a lookup others wait for too outlive its own.
-	resolver := net.Resolver{PreferGo: true, Dial: a.dialName}
-	addrs, err := resolver.LookupNetIP(ctx, "ip", host)
+	addrs, err := a.lookup(ctx, host)
 	if err != nil {
 		return nil, err
 	}
@@ -88,4 +85,20 @@ func (a *Asker) resolve(ctx context.Context, host string) ([]netip.Addr, error) 
 		addrs[i] = addrs[i].Unmap()
 	}
 	return addrs, nil
+}
+
+// lookup asks the name servers. It leaves nothing behind when ctx ends: the
+// system's resolver would block a thread, and Go's waits for a silent server
+// for 5 s more unless its connection is closed.
+func (a *Asker) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	resolver := net.Resolver{PreferGo: true, Dial: func(dialing context.Context, network, address string) (net.Conn, error) {
+		conn, err := a.dialName(dialing, network, address)
+		if err == nil {
+			context.AfterFunc(ctx, func() { conn.Close() })
+		}
+		return conn, err
+	}}
+	return resolver.LookupNetIP(ctx, "ip", host)
 }

@@ -35,7 +35,7 @@ func TestRedirects(t *testing.T) {
 	f("Location: http:///", "redirects=7", Sick, "redirect to http:/// not followed")
 	f("Location: http://a%b/", "redirects=7", Sick, "redirect to http://a%b/ not followed")
 	f("Location: http://x:0/", "redirects=7", Sick, "redirect to http://x:0/ not followed: bad port")
-	f("Location: http://x:\x1b/", "redirects=7", Sick, `redirect to http://x:\x1b/ not followed`)
+	f("Location: http://x:\u202e/", "redirects=7", Sick, `redirect to http://x:\u202e/ not followed`)
 	f("Location: http://a.test\\@127.0.0.1/", "redirects=7", Sick, "redirect to")
 }
 
