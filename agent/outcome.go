@@ -171,18 +171,20 @@ func (l *life) failed(now time.Time, o outcome) {
 	}
 }
 
-// pauseAfter grows with each failure from 1 s to one beat period, half of it
-// by chance, and is counted from the start of the call that failed.
+// pauseAfter grows with each failure from 1 s to one beat period, or to a
+// minute when the registry refuses, which may be a passing mood of its login;
+// half of it is by chance. It counts from the start of the call that failed.
 func (l *life) pauseAfter(err error) time.Duration {
-	switch {
-	case l.phase == leaving:
-		return partAgain
-	case errors.Is(err, registry.ErrRefused):
-		return l.jitter(refusedFor)
+	first, most := retryFirst, l.interval
+	if errors.Is(err, registry.ErrRefused) {
+		first, most = l.interval, refusedFor
 	}
-	pause := l.interval
+	pause := most
 	if l.failures < 8 {
-		pause = min(pause, retryFirst<<(l.failures-1))
+		pause = min(pause, first<<(l.failures-1))
+	}
+	if l.phase == leaving {
+		return partAgain
 	}
 	return pause/2 + time.Duration(l.spread()*float64(pause)/2)
 }

@@ -35,7 +35,7 @@ func (t *trouble) tell(now time.Time, o outcome) []note {
 	t.open, t.told = true, now
 	text := "the registry does not take it; trying again"
 	if errors.Is(o.err, registry.ErrRefused) {
-		text = "the registry refuses it; trying again once a minute"
+		text = "the registry refuses it; trying again ever more slowly"
 	}
 	return []note{{level: logrus.WarnLevel, text: text, cause: o.err.Error(), state: o.step.String()}}
 }
