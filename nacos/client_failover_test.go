@@ -114,7 +114,7 @@ func TestAnyTwoOfThreeDead(t *testing.T) {
 							n.set(host, healthy)
 						}
 					}
-					c := open(t, ClientConfig{Servers: hosts, Dial: n.dial})
+					c := opened(t, ClientConfig{Servers: hosts, Dial: n.dial})
 					first := time.Now()
 					_, err := c.Beat(t.Context(), orders())
 					if took := time.Since(first); took > budgetTime {
@@ -143,7 +143,7 @@ func TestRounds(t *testing.T) {
 		for _, host := range hosts {
 			n.set(host, nil)
 		}
-		c := open(t, ClientConfig{Servers: hosts, Dial: n.dial})
+		c := opened(t, ClientConfig{Servers: hosts, Dial: n.dial})
 		start := time.Now()
 		err := c.Register(t.Context(), orders())
 		if took := time.Since(start); !errors.Is(err, registry.ErrUnavailable) || took > budgetTime {
@@ -167,7 +167,7 @@ func TestOverloadIsNotMadeWorse(t *testing.T) {
 		var requests atomic.Int32
 		var n network
 		n.set("a", each(func(w io.Writer) { requests.Add(1); say(w, 503, "text/plain", "server is DOWN now") }))
-		c := open(t, ClientConfig{Servers: []string{"a"}, Dial: n.dial})
+		c := opened(t, ClientConfig{Servers: []string{"a"}, Dial: n.dial})
 		end := time.Now().Add(5 * time.Second)
 		for time.Now().Before(end) { // an agent beats every 5 s
 			if _, err := c.Beat(t.Context(), orders()); !errors.Is(err, registry.ErrUnavailable) || !strings.Contains(err.Error(), "DOWN now") {
@@ -189,7 +189,7 @@ func TestSticky(t *testing.T) {
 		var n network
 		n.set("a", healthy)
 		n.set("b", nil)
-		c := open(t, ClientConfig{Servers: []string{"a", "b"}, Dial: n.dial, Log: log})
+		c := opened(t, ClientConfig{Servers: []string{"a", "b"}, Dial: n.dial, Log: log})
 		beat := func() {
 			t.Helper()
 			if _, err := c.Beat(t.Context(), orders()); err != nil {
@@ -243,7 +243,7 @@ func TestNoStormOnTheSurvivor(t *testing.T) {
 		})
 		clients := make([]*Client, 1000)
 		for i := range clients {
-			clients[i] = open(t, ClientConfig{Servers: []string{"a", "b"}, Dial: n.dial})
+			clients[i] = opened(t, ClientConfig{Servers: []string{"a", "b"}, Dial: n.dial})
 			clients[i].pool.sticky = clients[i].pool.servers[0]
 		}
 		n.set("a", nil)
@@ -278,7 +278,7 @@ func TestCancelledCallBlamesNobody(t *testing.T) {
 		var n network
 		n.set("a", mute)
 		n.set("b", mute)
-		c := open(t, ClientConfig{Servers: []string{"a", "b"}, Dial: n.dial})
+		c := opened(t, ClientConfig{Servers: []string{"a", "b"}, Dial: n.dial})
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 		start := time.Now()
@@ -298,7 +298,7 @@ func TestCancelledCallBlamesNobody(t *testing.T) {
 // to another address is asked for with the next connection. The resolver is
 // real; the name server is ours.
 func TestNameFailsThenWorks(t *testing.T) {
-	s := play(t, nacosAnswer)
+	s := scriptedServer(t, nacosAnswer)
 	_, port, err := net.SplitHostPort(s.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -306,7 +306,7 @@ func TestNameFailsThenWorks(t *testing.T) {
 	var answers atomic.Bool
 	resolver := nameServer(t, &answers)
 	dialer := &net.Dialer{Resolver: resolver}
-	c := open(t, ClientConfig{Servers: []string{"nacos-0.test:" + port}, Dial: dialer.DialContext})
+	c := opened(t, ClientConfig{Servers: []string{"nacos-0.test:" + port}, Dial: dialer.DialContext})
 	err = c.Register(t.Context(), orders())
 	if !errors.Is(err, registry.ErrUnavailable) || !strings.Contains(err.Error(), "no such host") {
 		t.Fatalf("got %v, want that the host is unknown", err)

@@ -95,7 +95,7 @@ func leaveWhileBusy(t *testing.T, seed uint64, slowest time.Duration) (s *slowNa
 		s = &slowNacos{takes: takes, fullBeat: seed%2 == 0}
 		var n network
 		n.set("a", withRequests(s.answer))
-		c := open(t, ClientConfig{Servers: []string{"a"}, Dial: n.dial})
+		c := opened(t, ClientConfig{Servers: []string{"a"}, Dial: n.dial})
 		i := orders()
 		if err := c.Register(t.Context(), i); err != nil {
 			t.Fatal(err)
@@ -130,7 +130,7 @@ func TestNothingBeginsWhileLeaving(t *testing.T) {
 		s := &slowNacos{takes: func() time.Duration { return time.Second }}
 		var n network
 		n.set("a", withRequests(s.answer))
-		c := open(t, ClientConfig{Servers: []string{"a"}, Dial: n.dial})
+		c := opened(t, ClientConfig{Servers: []string{"a"}, Dial: n.dial})
 		var running sync.WaitGroup
 		running.Go(func() {
 			if err := c.Deregister(t.Context(), orders().Key); err != nil {
@@ -161,7 +161,7 @@ func TestLightBeatIsNotWaitedFor(t *testing.T) {
 			}
 			return nacosAnswer(i, q, w)
 		}))
-		c := open(t, ClientConfig{Servers: []string{"a"}, Dial: n.dial})
+		c := opened(t, ClientConfig{Servers: []string{"a"}, Dial: n.dial})
 		var running sync.WaitGroup
 		running.Go(func() {
 			if _, err := c.Beat(t.Context(), orders()); !errors.Is(err, context.Canceled) {

@@ -99,7 +99,7 @@ func newGuarded() *guarded {
 func (g *guarded) client(t *testing.T, password func() (string, error)) *Client {
 	var n network
 	g.talk(&n, "a")
-	return open(t, ClientConfig{Servers: []string{"a"}, Username: "nacos", Password: password, Dial: n.dial})
+	return opened(t, ClientConfig{Servers: []string{"a"}, Username: "nacos", Password: password, Dial: n.dial})
 }
 
 func fixed(password string) func() (string, error) {
@@ -331,7 +331,7 @@ func TestSecretsNeverShow(t *testing.T) {
 							return answer(q, w)
 						}))
 					}
-					c := open(t, ClientConfig{Servers: []string{"a", "b"}, Username: "nacos", Password: fixed(canaryPassword), Dial: n.dial, Log: log})
+					c := opened(t, ClientConfig{Servers: []string{"a", "b"}, Username: "nacos", Password: fixed(canaryPassword), Dial: n.dial, Log: log})
 					c.pool.sticky = c.pool.servers[0]
 					for range 3 {
 						_, beat := c.Beat(t.Context(), orders())

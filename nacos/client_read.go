@@ -166,7 +166,7 @@ func (c *Client) List(ctx context.Context, from string) (page registry.Page, err
 func (c *Client) SetHealth(ctx context.Context, seen registry.Instance, healthy bool) error {
 	q := keyParameters(seen.Key)
 	q.add(paramHealthy, strconv.FormatBool(healthy))
-	ask := request{method: http.MethodPut, path: pathHealthInstance, query: q.String()}
+	ask := request{method: http.MethodPut, path: pathHealthInstance, query: q.String(), match: "*"}
 	if seen.Revision > 0 {
 		ask.match = `"` + strconv.FormatUint(seen.Revision, 10) + `"`
 	}

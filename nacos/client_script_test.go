@@ -27,10 +27,10 @@ type asked struct {
 	header                    http.Header
 }
 
-// play starts a server; answer is called for each request, with what came
+// scriptedServer starts a server; answer is called for each request, with what came
 // before it counted, and writes to the connection whatever it likes. When it
 // returns false the connection is closed.
-func play(t *testing.T, answer func(n int, q asked, w io.Writer) bool) *scripted {
+func scriptedServer(t *testing.T, answer func(n int, q asked, w io.Writer) bool) *scripted {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -123,7 +123,7 @@ func orders() registry.Instance {
 	}
 }
 
-func open(t *testing.T, config ClientConfig) *Client {
+func opened(t *testing.T, config ClientConfig) *Client {
 	t.Helper()
 	c, err := NewClient(config)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 // What the client puts on the wire: everything in the query, the name grouped
 // and the group apart, every value encoded, no token without a user.
 func TestRequests(t *testing.T) {
-	s := play(t, nacosAnswer)
-	c := open(t, ClientConfig{Servers: []string{s.url()}, Version: "1.2.3"})
+	s := scriptedServer(t, nacosAnswer)
+	c := opened(t, ClientConfig{Servers: []string{s.url()}, Version: "1.2.3"})
 	i := orders()
 	i.Service = registry.Service{Namespace: "dev", Group: "G 1", Name: "a&b=c+d%41;é"}
 	i.Cluster, i.Weight, i.Enabled, i.Healthy = "C-1", 2.5, false, false
@@ -71,10 +71,10 @@ func TestRequests(t *testing.T) {
 // the recording of the Java client has it; but not for an instance that it
 // would bring back as enabled.
 func TestFullBeat(t *testing.T) {
-	s := play(t, func(_ int, _ asked, w io.Writer) bool {
+	s := scriptedServer(t, func(_ int, _ asked, w io.Writer) bool {
 		return say(w, 200, "application/json", `{"clientBeatInterval":5000,"code":10200,"lightBeatEnabled":false}`)
 	})
-	c := open(t, ClientConfig{Servers: []string{s.url()}})
+	c := opened(t, ClientConfig{Servers: []string{s.url()}})
 	i := orders()
 	i.Metadata = map[string]string{"k": "a&b=c+d %41", "v": "1"}
 	hidden := i
@@ -128,7 +128,7 @@ func TestAnswers(t *testing.T) {
 				for i, host := range []string{"a", "b"} {
 					n.set(host, each(func(w io.Writer) { asked[i]++; say(w, status, kind, body) }))
 				}
-				c := open(t, ClientConfig{Servers: []string{"a", "b"}, Dial: n.dial})
+				c := opened(t, ClientConfig{Servers: []string{"a", "b"}, Dial: n.dial})
 				err := do(c)
 				if !errors.Is(err, want) || want == nil && err != nil {
 					t.Errorf("got %v, want %v", err, want)
@@ -190,8 +190,8 @@ func TestBrokenServers(t *testing.T) {
 	f := func(name, says string, answer func(w io.Writer) bool) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bad := play(t, func(_ int, _ asked, w io.Writer) bool { return answer(w) })
-			c := open(t, ClientConfig{Servers: []string{bad.url()}, Budget: 400 * time.Millisecond})
+			bad := scriptedServer(t, func(_ int, _ asked, w io.Writer) bool { return answer(w) })
+			c := opened(t, ClientConfig{Servers: []string{bad.url()}, Budget: 400 * time.Millisecond})
 			start := time.Now()
 			err := c.Register(t.Context(), orders())
 			if took := time.Since(start); took > 2*time.Second {
@@ -205,8 +205,8 @@ func TestBrokenServers(t *testing.T) {
 			if strings.Contains(err.Error(), "serviceName") {
 				t.Errorf("got %v, want it without the query", err)
 			}
-			good := play(t, nacosAnswer)
-			c = open(t, ClientConfig{Servers: []string{bad.url(), good.url()}, Budget: 1600 * time.Millisecond})
+			good := scriptedServer(t, nacosAnswer)
+			c = opened(t, ClientConfig{Servers: []string{bad.url(), good.url()}, Budget: 1600 * time.Millisecond})
 			if err := c.Register(t.Context(), orders()); err != nil {
 				t.Errorf("with a healthy server beside it: %v", err)
 			}
@@ -267,8 +267,8 @@ func TestBrokenServers(t *testing.T) {
 
 // The server closes the idle connection: the next beat finds a new one at once.
 func TestStaleConnection(t *testing.T) {
-	s := play(t, func(n int, q asked, w io.Writer) bool { nacosAnswer(n, q, w); return false })
-	c := open(t, ClientConfig{Servers: []string{s.url()}})
+	s := scriptedServer(t, func(n int, q asked, w io.Writer) bool { nacosAnswer(n, q, w); return false })
+	c := opened(t, ClientConfig{Servers: []string{s.url()}})
 	for range 50 {
 		if _, err := c.Beat(t.Context(), orders()); err != nil {
 			t.Fatal(err)
@@ -278,10 +278,10 @@ func TestStaleConnection(t *testing.T) {
 
 // A beat of an application in its hundreds keeps few connections.
 func TestNoCookiesAreKept(t *testing.T) {
-	s := play(t, func(_ int, q asked, w io.Writer) bool {
+	s := scriptedServer(t, func(_ int, q asked, w io.Writer) bool {
 		return say(w, 200, "application/json", saidOK, "Set-Cookie: JSESSIONID=1; Path=/")
 	})
-	c := open(t, ClientConfig{Servers: []string{s.url()}})
+	c := opened(t, ClientConfig{Servers: []string{s.url()}})
 	for range 2 {
 		if _, err := c.Beat(t.Context(), orders()); err != nil {
 			t.Fatal(err)
@@ -295,15 +295,15 @@ func TestNoCookiesAreKept(t *testing.T) {
 // Proxies of the environment are not used unless the caller says so
 // (sidecars inherit HTTP_PROXY).
 func TestProxyOnlyWhenGiven(t *testing.T) {
-	proxy := play(t, nacosAnswer)
+	proxy := scriptedServer(t, nacosAnswer)
 	t.Setenv("HTTP_PROXY", proxy.url())
 	t.Setenv("http_proxy", proxy.url())
 	through := func(*http.Request) (*url.URL, error) { return url.Parse(proxy.url()) }
-	direct := open(t, ClientConfig{Servers: []string{"http://registry.invalid:1"}, Budget: 200 * time.Millisecond})
+	direct := opened(t, ClientConfig{Servers: []string{"http://registry.invalid:1"}, Budget: 200 * time.Millisecond})
 	if err := direct.Register(t.Context(), orders()); err == nil || len(proxy.requests()) != 0 {
 		t.Errorf("got %v and %d requests at the proxy, want an error and none", err, len(proxy.requests()))
 	}
-	given := open(t, ClientConfig{Servers: []string{"http://registry.invalid:1"}, Proxy: through})
+	given := opened(t, ClientConfig{Servers: []string{"http://registry.invalid:1"}, Proxy: through})
 	if err := given.Register(t.Context(), orders()); err != nil || len(proxy.requests()) != 1 {
 		t.Errorf("got %v and %d requests at the proxy, want one", err, len(proxy.requests()))
 	}
