@@ -67,6 +67,9 @@ func (s *Server) HTTP() *fasthttp.Server {
 type connectionLog struct{ log *logrus.Logger }
 
 func (l connectionLog) Printf(format string, args ...any) {
+	if !l.log.IsLevelEnabled(logrus.DebugLevel) {
+		return
+	}
 	l.log.WithField("cause", fmt.Sprintf(format, args...)).Debug("connection failed")
 }
 

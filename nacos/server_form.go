@@ -3,6 +3,7 @@ package nacos
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -106,18 +107,22 @@ func (f *form) decode(s []byte) []byte {
 		return s
 	}
 	start := len(f.decoded)
+	f.decoded = slices.Grow(f.decoded, len(s))
+	out := f.decoded[start : start+len(s)]
+	n := 0
 	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '+':
-			f.decoded = append(f.decoded, ' ')
-		case c == '%' && i+2 < len(s) && hex[s[i+1]] >= 0 && hex[s[i+2]] >= 0:
-			f.decoded = append(f.decoded, byte(hex[s[i+1]])<<4|byte(hex[s[i+2]]))
+		c := s[i]
+		if c == '+' {
+			c = ' '
+		} else if c == '%' && i+2 < len(s) && hex[s[i+1]]|hex[s[i+2]] >= 0 {
+			c = byte(hex[s[i+1]])<<4 | byte(hex[s[i+2]])
 			i += 2
-		default:
-			f.decoded = append(f.decoded, c)
 		}
+		out[n] = c
+		n++
 	}
-	return f.decoded[start:len(f.decoded):len(f.decoded)]
+	f.decoded = f.decoded[:start+n]
+	return out[:n:n]
 }
 
 // hex gives the value of a hexadecimal digit, -1 for any other byte.
