@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -340,4 +341,10 @@ func (w *world) target(key registry.Key) Target {
 			w.Fatalf("%s is no target", key)
 		}
 	}
+}
+
+func quietLog() *logrus.Logger {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	return log
 }
