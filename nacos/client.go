@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strconv"
 	"time"
@@ -36,7 +35,8 @@ type ClientConfig struct {
 	Proxy func(*http.Request) (*url.URL, error)
 	// TLS holds for https servers; nil verifies with the system's authorities.
 	TLS *tls.Config
-	// Dial opens connections; nil is a net.Dialer.
+	// Dial opens connections, and UDP sockets to find a route; nil is a
+	// net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Version goes into the User-Agent.
 	Version string
@@ -61,7 +61,7 @@ type Client struct {
 	gate      gate
 	budget    time.Duration
 	log       *logrus.Logger
-	dial      func(ctx context.Context, network, address string) (net.Conn, error)
+	dial      func(ctx context.Context, network, address string) (net.Conn, error) // for routes
 }
 
 // NewClient reads the server list; it contacts nobody.
@@ -72,7 +72,10 @@ func NewClient(config ClientConfig) (*Client, error) {
 	}
 	c := &Client{
 		pool: newPool(list), login: newLogin(config.Username, config.Password),
-		budget: config.Budget, log: config.Log, dial: new(net.Dialer).DialContext,
+		budget: config.Budget, log: config.Log, dial: config.Dial,
+	}
+	if c.dial == nil {
+		c.dial = new(net.Dialer).DialContext
 	}
 	if c.budget <= 0 {
 		c.budget = budgetTime
@@ -247,43 +250,4 @@ func instanceQuery(i registry.Instance, metadata string) string {
 		q.add(paramMetadata, metadata)
 	}
 	return q.String()
-}
-
-// Route gives the local address that packets towards the first registry leave
-// from, or, when that one is reached over loopback, those towards the rest of
-// the world. Nothing is sent.
-func (c *Client) Route(ctx context.Context) (netip.Addr, error) {
-	first := c.pool.servers[0]
-	what := task{what: "find the route to", on: first.base}
-	local, err := c.source(ctx, first.endpoint())
-	if err != nil {
-		return netip.Addr{}, what.failed(err)
-	}
-	if !local.IsLoopback() {
-		return local, nil
-	}
-	for _, far := range farAway {
-		if local, err = c.source(ctx, far); err == nil {
-			return local, nil
-		}
-	}
-	return netip.Addr{}, what.failed(err)
-}
-
-// farAway are addresses that only a default route leads to: the ranges for
-// documentation (RFC 5737, RFC 3849).
-var farAway = []string{"192.0.2.1:9", "[2001:db8::1]:9"}
-
-// source gives the address a datagram to endpoint would carry: connecting a UDP
-// socket asks the kernel for the route and sends nothing.
-func (c *Client) source(ctx context.Context, endpoint string) (netip.Addr, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.budget)
-	defer cancel()
-	conn, err := c.dial(ctx, "udp", endpoint)
-	if err != nil {
-		return netip.Addr{}, &failure{word: registry.ErrUnavailable, cause: err, text: err.Error()}
-	}
-	defer conn.Close()
-	local, err := netip.ParseAddrPort(conn.LocalAddr().String())
-	return local.Addr().Unmap(), err
 }

@@ -59,7 +59,7 @@ func readKind(a answer) (kind, error) {
 	return kind{
 		ours:   ours,
 		old:    !ours && strings.HasPrefix(word(stateVersion), "1."),
-		inside: word(stateProber) == stateProberInside,
+		inside: ours && word(stateProber) == stateProberInside,
 	}, nil
 }
 

@@ -19,8 +19,8 @@ const (
 // server is one registry and what is known of it. The pool's lock guards the
 // fields below it.
 type server struct {
-	address
-	base string // address.String
+	serverURL
+	base string // serverURL.String
 
 	fails int       // failures in a row, a burst counts once
 	until time.Time // cooling down before this
@@ -40,10 +40,10 @@ type pool struct {
 	sticky  *server
 }
 
-func newPool(list []address) *pool {
+func newPool(list []serverURL) *pool {
 	p := &pool{}
 	for _, a := range list {
-		p.servers = append(p.servers, &server{address: a, base: a.String()})
+		p.servers = append(p.servers, &server{serverURL: a, base: a.String()})
 	}
 	return p
 }

@@ -14,8 +14,8 @@ import (
 // defaultServerPort is where a Nacos server listens (server.port).
 const defaultServerPort = 8848
 
-// address is where a registry answers: http(s)://host:port/context.
-type address struct {
+// serverURL is where a registry answers: http(s)://host:port/context.
+type serverURL struct {
 	scheme  string // "http" or "https"
 	host    string // name or address, an IPv6 address without brackets
 	port    uint16
@@ -23,7 +23,7 @@ type address struct {
 }
 
 // String gives the address as a URL, an IPv6 address in brackets.
-func (a address) String() string {
+func (a serverURL) String() string {
 	host := a.host
 	if strings.Contains(host, ":") {
 		host = "[" + strings.Replace(host, "%", "%25", 1) + "]"
@@ -32,13 +32,13 @@ func (a address) String() string {
 }
 
 // endpoint gives host:port as the transport dials it.
-func (a address) endpoint() string { return net.JoinHostPort(a.host, strconv.Itoa(int(a.port))) }
+func (a serverURL) endpoint() string { return net.JoinHostPort(a.host, strconv.Itoa(int(a.port))) }
 
 // parseServers reads a list of registries. Each word may itself be a list
 // separated by commas. What is given twice is asked once. All faults are
 // joined; none of them repeats a password that stands in a URL.
-func parseServers(words []string) ([]address, error) {
-	var list []address
+func parseServers(words []string) ([]serverURL, error) {
+	var list []serverURL
 	var faults []error
 	for word := range strings.SplitSeq(strings.Join(words, ","), ",") {
 		if word = strings.TrimSpace(word); word == "" {
@@ -61,7 +61,7 @@ func parseServers(words []string) ([]address, error) {
 // http, the port 8848 (for https too) and the context /nacos; a lone slash
 // counts as left out. An IPv6 address may stand in brackets or bare; bare it
 // has no port, since 2001:db8::1:8848 is an address as a whole.
-func parseServer(word string) (address, error) {
+func parseServer(word string) (serverURL, error) {
 	scheme, rest, found := strings.Cut(word, "://")
 	if !found {
 		scheme, rest = "http", word
@@ -72,23 +72,23 @@ func parseServer(word string) (address, error) {
 		authority, context = rest[:slash], strings.TrimRight(rest[slash:], "/")
 	}
 	if strings.Contains(authority, "@") {
-		return address{}, errors.New("cannot take a registry with a user in its URL: give user and password by their own settings")
+		return serverURL{}, errors.New("cannot take a registry with a user in its URL: give user and password by their own settings")
 	}
 	if scheme != "http" && scheme != "https" {
-		return address{}, serverFault(word, "the scheme must be http or https")
+		return serverURL{}, serverFault(word, "the scheme must be http or https")
 	}
 	if context == "" {
 		context = DefaultContext
 	}
 	if u, err := url.Parse(context); err != nil || u.RawQuery != "" || u.Fragment != "" || u.Path != context ||
 		strings.HasPrefix(context, "//") || strings.ContainsAny(context, "?#{}\\ ") {
-		return address{}, serverFault(word, "after the port only a context path such as /nacos may follow")
+		return serverURL{}, serverFault(word, "after the port only a context path such as /nacos may follow")
 	}
 	host, port, err := splitHostPort(authority)
 	if err != nil {
-		return address{}, serverFault(word, err.Error())
+		return serverURL{}, serverFault(word, err.Error())
 	}
-	return address{scheme: scheme, host: host, port: port, context: context}, nil
+	return serverURL{scheme: scheme, host: host, port: port, context: context}, nil
 }
 
 func serverFault(word, why string) error {
