@@ -69,6 +69,9 @@ func startFault(ctx context.Context, program string, err error) Answer {
 }
 
 func exited(state *os.ProcessState, err error) Answer {
+	if state == nil {
+		return Answer{Kind: Unknown, Reason: fmt.Sprintf("cannot learn the exit code: %v", err)}
+	}
 	status, ok := state.Sys().(syscall.WaitStatus)
 	switch {
 	case state.Success(): // err may say that a grandchild held the output
