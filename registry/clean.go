@@ -17,13 +17,15 @@ const (
 // clean forgets what nobody has used for 60 s. What the log knows of is
 // forgotten through it; if it takes no writes, at the next look.
 func (s *Store) clean(ctx context.Context) {
+	var commands []command
 	for i := range s.shards {
-		gone, commands := s.collect(&s.shards[i], s.clock.now())
+		gone, more := s.collect(&s.shards[i], s.clock.now())
 		s.tell(gone...)
-		for _, m := range commands {
-			if s.submit(ctx, m.encode()) != nil {
-				return
-			}
+		commands = append(commands, more...)
+	}
+	for _, m := range commands {
+		if s.submit(ctx, m.encode()) != nil {
+			return
 		}
 	}
 }

@@ -143,6 +143,9 @@ func (s *Store) applyOverlay(h *shard, m command) error {
 	} else {
 		h.idle[v] = struct{}{}
 	}
+	if len(v.slots) == 0 {
+		v.idleSince = now
+	}
 	return nil
 }
 

@@ -32,10 +32,11 @@ var defaultPeriods = periods{
 }
 
 // due says when the next thing happens to an instance that was last heard of
-// at the given time.
+// at the given time. A delete timeout below the beat timeout deletes a healthy
+// one, as in Nacos.
 func (p periods) due(last stamp, healthy bool) stamp {
 	if healthy {
-		return last + stamp(p.timeout)
+		return last + stamp(min(p.timeout, p.expire))
 	}
 	return last + stamp(p.expire)
 }
