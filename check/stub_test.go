@@ -3,6 +3,7 @@ package check
 import (
 	"bufio"
 	"context"
+	"errors"
 	"net"
 	"runtime"
 	"strings"
@@ -33,8 +34,11 @@ func serve(t testing.TB, ln net.Listener, talk func(net.Conn)) {
 	running.Go(func() {
 		for {
 			conn, err := ln.Accept()
-			if err != nil {
+			if errors.Is(err, net.ErrClosed) {
 				return
+			}
+			if err != nil {
+				continue
 			}
 			mu.Lock()
 			open[conn] = true
