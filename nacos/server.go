@@ -2,6 +2,7 @@ package nacos
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
@@ -58,7 +59,25 @@ func (s *Server) HTTP() *fasthttp.Server {
 		NoDefaultServerHeader: true,
 		NoDefaultDate:         true,
 		NoDefaultContentType:  true,
+		SecureErrorLogMessage: true, // a query may hold a password
 		Logger:                connectionLog{s.Log},
+		ErrorHandler:          refuseRequest,
+	}
+}
+
+// refuseRequest answers what is no request this server reads.
+func refuseRequest(ctx *fasthttp.RequestCtx, err error) {
+	var small *fasthttp.ErrSmallBuffer
+	var slow interface{ Timeout() bool }
+	switch {
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		writeBody(ctx, http.StatusRequestEntityTooLarge, typeText, "the body is larger than 1 MiB")
+	case errors.As(err, &small):
+		writeBody(ctx, http.StatusRequestHeaderFieldsTooLarge, typeText, "request line and headers are larger than 32 KiB")
+	case errors.As(err, &slow) && slow.Timeout():
+		writeBody(ctx, http.StatusRequestTimeout, typeText, "the request took longer than 10 s")
+	default:
+		writeBody(ctx, http.StatusBadRequest, typeText, "this is no HTTP request")
 	}
 }
 
