@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -169,11 +168,8 @@ func bounded(text string, secrets []string) string {
 	return strconv.Quote(text)
 }
 
-// mediaType gives "" for a header that is absent, and the raw value for one
-// that cannot be read.
+// mediaType gives the type without its parameters, in lower case.
 func mediaType(header string) string {
-	if kind, _, err := mime.ParseMediaType(header); err == nil {
-		return kind
-	}
-	return strings.ToLower(strings.TrimSpace(header))
+	kind, _, _ := strings.Cut(header, ";")
+	return strings.ToLower(strings.TrimSpace(kind))
 }

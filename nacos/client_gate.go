@@ -27,7 +27,7 @@ type passage struct {
 // flight is one call.
 type flight struct {
 	stop   chan struct{} // no further attempt once closed
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 	ended  chan struct{}
 	may    bool // create
 }
@@ -41,7 +41,7 @@ func (g *gate) enter(ctx context.Context, key registry.Key, creates bool) (conte
 	if p.leaving > 0 {
 		return nil, nil, errLeaving
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
 	f := &flight{stop: make(chan struct{}), cancel: cancel, ended: make(chan struct{}), may: creates}
 	p.calls[f] = struct{}{}
 	return ctx, f, nil
@@ -60,7 +60,7 @@ func (g *gate) passage(key registry.Key) *passage {
 }
 
 func (g *gate) leave(key registry.Key, f *flight) {
-	f.cancel()
+	f.cancel(nil)
 	close(f.ended)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -87,7 +87,7 @@ func (g *gate) shut(ctx context.Context, key registry.Key) (open func()) {
 			close(f.stop)
 		}
 		if !f.may {
-			f.cancel()
+			f.cancel(errLeaving)
 		}
 	}
 	g.mu.Unlock()
@@ -97,7 +97,7 @@ func (g *gate) shut(ctx context.Context, key registry.Key) (open func()) {
 		select {
 		case <-f.ended:
 		case <-patience.Done():
-			f.cancel()
+			f.cancel(errLeaving)
 			<-f.ended
 		}
 	}

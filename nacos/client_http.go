@@ -32,7 +32,6 @@ type request struct {
 	query        string // encoded
 	form         url.Values
 	match        string // If-Match, or ""
-	plain        bool   // goes without a token
 }
 
 // newTransport makes the transport that every call of a client goes through.

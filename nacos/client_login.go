@@ -134,7 +134,7 @@ func (l *login) later(now time.Time) {
 // send makes a request with a token where there is a user. A token that is
 // refused is replaced once, by one login that all calls share.
 func (c *Client) send(ctx context.Context, s *server, q request) (answer, error) {
-	if c.login.user == "" || q.plain {
+	if c.login.user == "" {
 		return c.exchange(ctx, s, q, "")
 	}
 	token, err := c.token(ctx, s)

@@ -76,7 +76,7 @@ func (c *Client) try(parent context.Context, what task, ask func(context.Context
 				return c.settled(s, what, err, heard)
 			}
 			if errors.Is(parent.Err(), context.Canceled) {
-				return what.failed(parent.Err()) // nobody's fault
+				return what.failed(context.Cause(parent)) // nobody's fault
 			}
 			c.pool.bad(s, time.Now())
 			heard = append(heard, err)
@@ -91,7 +91,7 @@ func (c *Client) try(parent context.Context, what task, ask func(context.Context
 func ended(parent context.Context, heard []error, last error) error {
 	switch {
 	case errors.Is(parent.Err(), context.Canceled):
-		return parent.Err()
+		return context.Cause(parent)
 	case len(heard) > 0:
 		return nobody(heard)
 	}

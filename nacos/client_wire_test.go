@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -265,18 +266,37 @@ func TestBrokenServers(t *testing.T) {
 	f("bad gzip", "", func(w io.Writer) bool { return say(w, 200, "text/plain", "ok", "Content-Encoding: gzip") })
 }
 
-// The server closes the idle connection: the next beat finds a new one at once.
+// The server closes a connection just as the next beat goes out on it: that
+// beat is made again on a new connection, and no other server is asked.
 func TestStaleConnection(t *testing.T) {
-	s := scriptedServer(t, func(n int, q asked, w io.Writer) bool { nacosAnswer(n, q, w); return false })
-	c := opened(t, ClientConfig{Servers: []string{s.url()}})
-	for range 50 {
+	var mu sync.Mutex
+	used := map[io.Writer]bool{}
+	stale := scriptedServer(t, func(n int, q asked, w io.Writer) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if used[w] {
+			return false
+		}
+		used[w] = true
+		return nacosAnswer(n, q, w)
+	})
+	other := scriptedServer(t, nacosAnswer)
+	c := opened(t, ClientConfig{Servers: []string{stale.url(), other.url()}})
+	c.pool.sticky = c.pool.servers[0]
+	for range 20 {
 		if _, err := c.Beat(t.Context(), orders()); err != nil {
 			t.Fatal(err)
 		}
+		if err := c.Register(t.Context(), orders()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(other.requests()); n > 0 {
+		t.Errorf("the other server was asked %d times", n)
 	}
 }
 
-// A beat of an application in its hundreds keeps few connections.
+// A session that a server offers is not kept: it would tie a client to it.
 func TestNoCookiesAreKept(t *testing.T) {
 	s := scriptedServer(t, func(_ int, q asked, w io.Writer) bool {
 		return say(w, 200, "application/json", saidOK, "Set-Cookie: JSESSIONID=1; Path=/")
