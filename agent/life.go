@@ -81,7 +81,8 @@ type life struct {
 	holds    holding             //
 	acked    status              // what the registry said it holds
 	again    bool                // register in full although acked looks right
-	doubt    bool                // the outcome of a write is not known
+	doubt    bool                // the outcome of a registration is not known
+	sure     time.Time           // when it has arrived, if it does
 	resent   bool                // lost metadata was sent once more
 	edited   string              // which fields the operator changed
 	insist   int                 // times in a row that a read-back showed another state
@@ -90,11 +91,12 @@ type life struct {
 	lostAt   time.Time           // when a loss was said last
 	interval time.Duration       // between beats, as answered
 	beatDue  time.Time           //
+	lastBeat time.Time           // when the last one was sent
 	readDue  time.Time           //
 	hold     time.Time           // nothing is sent before: after a failure
 	failures int                 // in a row
 	sent     time.Time           // when the last registration was sent
-	parted   bool                // the deregistration was acknowledged
+	parted   bool                // the last word was acknowledged, and proven
 	last     error               // of the last call
 	lastAt   time.Time           //
 	seen     registry.Instance   // as last read back
@@ -258,8 +260,8 @@ func (l *life) choose(now time.Time, w want) (step, time.Time) {
 			return register, now
 		}
 	}
-	if w.beats && l.holds == there && !l.beatDue.After(l.readDue) {
-		return beat, l.beatDue
+	if due := later(l.beatDue, l.lastBeat.Add(beatLeast)); w.beats && l.holds == there && !due.After(l.readDue) {
+		return beat, due
 	}
 	return read, l.readDue
 }
@@ -294,10 +296,7 @@ func (l *life) advance(now time.Time) {
 	if l.phase != leaving {
 		return
 	}
-	settled := l.holds == gone && l.parted && !l.doubt
-	if !l.ephemeral {
-		settled = l.holds == gone || l.parted
-	}
+	settled := l.parted && !l.doubt && (l.holds == gone || !l.ephemeral)
 	if !l.touched || settled || !now.Before(l.drainEnd) {
 		l.phase = left
 	}
@@ -341,7 +340,7 @@ func (l *life) move(host string) {
 // result is what is wrong at the end: the instance may still be listed.
 func (l *life) result() error {
 	switch {
-	case !l.touched || l.holds == gone || !l.ephemeral && l.parted:
+	case !l.touched || l.parted && !l.doubt:
 		return nil
 	case l.last != nil:
 		return l.last

@@ -26,6 +26,9 @@ type outcome struct {
 // done takes the outcome of a step that ended at now.
 func (l *life) done(now time.Time, o outcome) {
 	l.last, l.lastAt = o.err, now
+	if o.step == beat {
+		l.lastBeat = o.began
+	}
 	l.count(o)
 	switch {
 	case o.err == nil:
@@ -60,6 +63,9 @@ func (l *life) count(o outcome) {
 }
 
 func (l *life) accepted(now time.Time, o outcome) {
+	if o.step != read {
+		l.looked(o)
+	}
 	switch o.step {
 	case register, mark:
 		l.announced(now, o)
@@ -74,7 +80,7 @@ func (l *life) accepted(now time.Time, o outcome) {
 			l.note(logrus.InfoLevel, "deregistered", "", "")
 		}
 		l.holds, l.again = gone, false
-		l.readDue = now
+		l.readDue = l.certain(now)
 	case read:
 		l.compare(now, o)
 	}
@@ -85,10 +91,10 @@ func (l *life) accepted(now time.Time, o outcome) {
 func (l *life) afterBeat(now, began time.Time) time.Time {
 	if l.newborn {
 		l.newborn = false
-		return later(began.Add(l.interval/2+time.Duration(l.spread()*float64(l.interval)/2)), began.Add(beatLeast))
+		return began.Add(l.interval/2 + time.Duration(l.spread()*float64(l.interval)/2))
 	}
 	if due := l.beatDue.Add(l.interval); due.After(now) {
-		return later(due, began.Add(beatLeast))
+		return due
 	}
 	return began.Add(l.interval)
 }
@@ -111,7 +117,9 @@ func (l *life) announced(now time.Time, o outcome) {
 	if l.insist > 0 {
 		l.readDue = now.Add(l.readPace())
 	}
-	l.parted = l.phase == leaving
+	if l.phase == leaving {
+		l.parted, l.readDue = true, l.certain(now)
+	}
 }
 
 func describe(in registry.Instance) string {
@@ -130,21 +138,38 @@ func (l *life) missing(now time.Time, o outcome) {
 	l.holds, l.again = gone, false
 	l.failures, l.hold = 0, time.Time{}
 	l.readDue = now.Add(l.jitter(readEvery))
-	switch {
-	case o.step == deregister:
-		l.readDue = now
-	case l.phase == leaving && l.doubt: // a registration may still be on its way
-		l.doubt, l.readDue = false, now.Add(unsure)
-		l.parted = false
+	l.looked(o)
+	if l.phase == leaving {
+		l.goneAtLast(now, o.step)
 		return
 	}
-	l.doubt = l.doubt && o.step != read
-	l.parted = l.phase == leaving && o.step == read
 	if was == there && l.wanted(now).place == present {
 		l.lost(now, "the registry lost the instance; registering again")
 		if now.Sub(l.sent) < l.interval { // taken and forgotten at once: not faster than beats
 			l.hold = l.sent.Add(l.interval)
 		}
+	}
+}
+
+// goneAtLast: a look that does not find it is proof when nothing that would
+// bring it back may still be on its way.
+func (l *life) goneAtLast(now time.Time, s step) {
+	l.parted = s == read && !l.doubt
+	l.readDue = l.certain(now)
+}
+
+// certain is the moment from which on a look tells all.
+func (l *life) certain(now time.Time) time.Time {
+	if l.doubt {
+		return later(now, l.sure)
+	}
+	return now
+}
+
+// looked ends the doubt when a look, or another write, came late enough.
+func (l *life) looked(o outcome) {
+	if o.step != beat && !o.began.Before(l.sure) {
+		l.doubt = false
 	}
 }
 
@@ -159,15 +184,27 @@ func (l *life) lost(now time.Time, text string) {
 // failed: the outcome is unknown, or the registry refused.
 func (l *life) failed(now time.Time, o outcome) {
 	announced := (o.step == register || o.step == mark) && !errors.Is(o.err, registry.ErrRefused)
-	l.doubt = l.doubt || announced
-	l.touched = l.touched || announced && o.step == register
+	if announced {
+		l.doubt, l.sure = true, now.Add(unsure)
+	}
+	if announced && o.step == register {
+		l.touched = true
+		if l.holds == gone {
+			l.holds = unknown // it may have arrived
+		}
+	}
 	l.failures++
 	l.hold = later(o.began.Add(l.pauseAfter(o.err)), now)
-	if o.step == beat {
-		l.hold = later(l.hold, o.began.Add(beatLeast))
-	}
 	if o.step == read && l.phase == leaving && l.holds == gone {
-		l.parted, l.doubt = true, false // the deregistration was acknowledged; more cannot be known
+		l.blind(now)
+	}
+}
+
+// blind: it was taken out, but the registry cannot show it. That has to do, or
+// it is taken out once more when something may have arrived meanwhile.
+func (l *life) blind(now time.Time) {
+	if l.parted = !l.doubt; l.doubt && !now.Before(l.sure) {
+		l.holds = unknown
 	}
 }
 
@@ -214,7 +251,13 @@ func (l *life) compare(now time.Time, o outcome) {
 	if first || l.doubt {
 		l.acked.enabled = o.found.Enabled // else it is the operator's word
 	}
-	l.doubt = false
+	l.looked(o)
+	if l.phase == leaving {
+		l.readDue = l.certain(now)
+	}
+	if l.phase == leaving && o.found.Metadata[metaBy] != "" {
+		l.parted = false // something late overtook the last word
+	}
 	if l.insist++; l.acked == w.status {
 		l.insist = 0
 	}
