@@ -99,7 +99,7 @@ func (c *core) enter(now time.Duration) {
 
 // look notes whether the guards became clear.
 func (c *core) look(now time.Duration) {
-	clear := c.contact.ok() && !c.sight.blind() && !c.observing
+	clear := c.contact.ok() && !c.sight.blind()
 	if clear && !c.clear {
 		c.clearSince = now
 	}

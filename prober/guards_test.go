@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/sidebeat/sidebeat/check"
+	"github.com/sidebeat/sidebeat/health"
 	"github.com/sidebeat/sidebeat/registry"
 )
 
@@ -515,43 +515,69 @@ func TestStaleIsReadAgain(t *testing.T) {
 	}
 }
 
-// An instance is deleted at any moment between the prober's reading and its
-// writing; it never comes back, and none is left unhealthy that was made anew.
+// cutter does something between the prober's reading and its writing.
+type cutter struct {
+	*registry.Store
+	between func()
+}
+
+func (c *cutter) Get(ctx context.Context, key registry.Key) (registry.Instance, error) {
+	seen, err := c.Store.Get(ctx, key)
+	if err == nil {
+		c.between()
+	}
+	return seen, err
+}
+
+// An instance is deleted at any moment around the prober's reading and writing,
+// in every other round exactly in between: it never comes back.
 func TestDeleteRacingWithWrites(t *testing.T) {
 	const rounds = 10_000
-	store := registry.NewStore()
+	store := &cutter{Store: registry.NewStore()}
 	p, err := New(usualConfig(), store, &network{t: t}, quietLog())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.with(func(c *core, now time.Duration) { c.observe(now, false); c.reach(now, nil) })
+	p.with(func(c *core, now time.Duration) { c.observe(now, false) })
 	key := instance(1).Key
+	remove := func() {
+		if err := store.Deregister(t.Context(), key); err != nil {
+			t.Error(err)
+		}
+	}
 	for round := range rounds {
 		if err := store.Register(t.Context(), instance(1)); err != nil {
 			t.Fatal(err)
 		}
-		var w write
-		p.with(func(c *core, now time.Duration) {
-			c.begin(now)
-			c.page(now, registry.Page{Instances: []registry.Instance{instance(1)}})
-			i := c.table.find(key)
-			c.table.at(i).opinion.Verdict = 2 // down
-			w = write{ref: c.table.ref(i), epoch: c.epoch, key: key}
-		})
+		w := downWrite(p)
 		var running sync.WaitGroup
-		running.Go(func() {
-			for range rand.N(300) {
-			}
-			if err := store.Deregister(t.Context(), key); err != nil {
-				t.Error(err)
-			}
-		})
+		if store.between = func() {}; round%2 == 0 {
+			store.between = remove
+		} else {
+			running.Go(remove)
+		}
 		o, err := p.perform(t.Context(), w)
 		running.Wait()
-		if _, found := store.Get(t.Context(), key); !errors.Is(found, registry.ErrNotFound) {
+		if _, found := store.Store.Get(t.Context(), key); !errors.Is(found, registry.ErrNotFound) {
 			t.Fatalf("round %d: came back from the dead after %v %v", round, o, err)
 		}
 		p.with(func(c *core, now time.Duration) { c.wrote(now, w, o, err) })
 	}
-	t.Log(p.core.tally.writes)
+	if gone := p.core.tally.writes[gone]; gone < rounds/2 || p.core.table.n > 1 {
+		t.Errorf("%d writes found the instance gone, want half at least; %d targets left", gone, p.core.table.n)
+	}
+}
+
+// downWrite lists the one instance and wants it marked down.
+func downWrite(p *Prober) (w write) {
+	p.with(func(c *core, now time.Duration) {
+		c.begin(now)
+		c.page(now, registry.Page{Instances: []registry.Instance{instance(1)}})
+		i := c.table.find(instance(1).Key)
+		c.tally.leave(c.table.at(i))
+		c.table.at(i).opinion.Verdict = health.Down
+		c.tally.enter(c.table.at(i))
+		w = write{ref: c.table.ref(i), epoch: c.epoch, key: instance(1).Key}
+	})
+	return w
 }

@@ -63,7 +63,8 @@ type Prober struct {
 	mu   sync.Mutex
 	core *core
 
-	// When each loop came by last, in nanoseconds since the start.
+	// When each loop came by last, in nanoseconds since the start; 0: Run was
+	// not called yet.
 	scheduled, listed, wrote atomic.Int64
 }
 
@@ -90,6 +91,9 @@ func New(cfg Config, reg Registry, ask Asker, log *logrus.Logger) (*Prober, erro
 // more.
 func (p *Prober) Run(ctx context.Context) error {
 	defer p.workers.Wait()
+	for _, loop := range []*atomic.Int64{&p.scheduled, &p.listed, &p.wrote} {
+		loop.Store(int64(p.now()))
+	}
 	parts := []run.Part{p.schedule, p.list, p.write}
 	if p.Changed != nil {
 		parts = append(parts, func(ctx context.Context) error {

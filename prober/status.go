@@ -171,12 +171,12 @@ func (p *Prober) Status() any {
 	return s
 }
 
-// Healthy is nil while the loops turn. The longest steps that are in order are
+// Healthy is nil before Run, and while the loops turn. The longest steps that are in order are
 // a listing, a write, and a turn of the scheduler.
 func (p *Prober) Healthy() error {
 	now := p.now()
 	late := func(last int64, most time.Duration, what string) error {
-		if age := now - time.Duration(last); age > most {
+		if age := now - time.Duration(last); last > 0 && age > most {
 			return fmt.Errorf("%s has not come by for %v", what, age.Round(time.Second))
 		}
 		return nil

@@ -88,8 +88,6 @@ func (c *core) offer(now time.Duration, r ref) {
 		c.schedule(r, row.heldAt+c.ProbeInterval)
 	case row.heldAt > 0:
 		c.queue(&c.slow, r, row)
-	case c.brake.engaged(now, c.tally.up):
-		c.brakeOn(now, r, row)
 	default:
 		c.queue(&c.downs, r, row)
 	}

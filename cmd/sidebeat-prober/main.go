@@ -1,0 +1,76 @@
+// Sidebeat-prober asks the persistent instances of a registry whether they are
+// alive and marks them. `sidebeat-prober --help` says how.
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	"github.com/sirupsen/logrus"
+	"github.com/valyala/fasthttp"
+
+	"github.com/sidebeat/sidebeat/admin"
+	"github.com/sidebeat/sidebeat/check"
+	"github.com/sidebeat/sidebeat/nacos"
+	"github.com/sidebeat/sidebeat/netpolicy"
+	"github.com/sidebeat/sidebeat/prober"
+	"github.com/sidebeat/sidebeat/run"
+	"github.com/sidebeat/sidebeat/setting"
+)
+
+var version = "dev"
+
+func main() { os.Exit(command(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// settings are those of prober, registry client and log.
+type settings struct {
+	prober.Config
+	setting.Log
+}
+
+// Validate joins the complaints of both.
+func (s *settings) Validate() error { return errors.Join(s.Config.Validate(), s.Log.Validate()) }
+
+// serve joins the parts and probes until a signal.
+func serve(s *settings, log *logrus.Logger) error {
+	ctx, stop := run.UntilSignal(context.Background())
+	defer stop()
+	client, err := nacos.NewClient(nacos.ClientConfig{
+		Servers: s.Nacos, Username: s.Username, Password: s.Password.Value, Version: version, Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	asker := check.NewAsker(netpolicy.Prober(s.ProbeAllowLoopback))
+	defer asker.Close()
+	p, err := prober.New(s.Config, client, asker, log)
+	if err != nil {
+		return err
+	}
+	p.Observe = client.ProberInside
+	server := &admin.Server{
+		Address: s.Admin, Log: log, Healthy: p.Healthy, Ready: p.Ready, Status: p.Status, Metrics: p.Metrics,
+		Routes: map[string]fasthttp.RequestHandler{"GET /targets": p.ServeTargets},
+	}
+	if s.Admin != admin.Off {
+		if err := server.Listen(ctx); err != nil {
+			return err
+		}
+		log.WithField("address", server.Bound()).Info("the prober works")
+	}
+	return run.All(ctx, p.Run, server.Run)
+}
+
+func runProber(stderr io.Writer) int {
+	s, err := load(stderr)
+	if err != nil {
+		return fail(stderr, exitUsage, err)
+	}
+	if err := serve(s, s.Log.New(os.Stderr)); err != nil {
+		return fail(stderr, exitFailed, err)
+	}
+	return exitOK
+}
