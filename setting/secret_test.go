@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-type login2 struct {
+type credentials struct {
 	Username string `split_words:"true"`
 	Password Secret `split_words:"true"`
 }
@@ -31,7 +31,7 @@ func wantSecret(t *testing.T, s Secret, want string) {
 
 func TestSecretIsNeverShown(t *testing.T) {
 	setenv(t, "SIDEBEAT_PASSWORD", "hunter2")
-	var c login2
+	var c credentials
 	if _, err := Load(&c); err != nil {
 		t.Fatal(err)
 	}
@@ -47,6 +47,9 @@ func TestSecretIsNeverShown(t *testing.T) {
 			}
 		}
 	}
+	if got := fmt.Sprintf("%v %#v", c.Password, c.Password); got != "*** ***" {
+		t.Errorf("got %q", got)
+	}
 	if got := fmt.Sprint(Secret{}, NewSecret("")); got != " " {
 		t.Errorf("got %q for two secrets that are none, want two empty texts", got)
 	}
@@ -54,15 +57,18 @@ func TestSecretIsNeverShown(t *testing.T) {
 
 func TestSecretFileIsReadAgainWhenItChanges(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "password")
+	now := time.Now()
 	write(t, path, "first\r\n")
+	os.Chtimes(path, now, now)
 	setenv(t, "SIDEBEAT_PASSWORD_FILE", path)
-	var c login2
+	var c credentials
 	if _, err := Load(&c); err != nil {
 		t.Fatal(err)
 	}
 	copied := c.Password
 	wantSecret(t, c.Password, "first")
-	write(t, path, "other\n") // same size, same tick of the clock
+	write(t, path, "other\r\n") // same size, same tick of the clock
+	os.Chtimes(path, now, now)
 	wantSecret(t, copied, "other")
 	hourAgo := time.Now().Add(-time.Hour)
 	if err := os.Chtimes(path, hourAgo, hourAgo); err != nil {
@@ -97,7 +103,7 @@ func TestSecretFollowsASwappedLink(t *testing.T) {
 	}
 	link("one")
 	setenv(t, "SIDEBEAT_PASSWORD_FILE", filepath.Join(folder, "data", "password"))
-	var c login2
+	var c credentials
 	if _, err := Load(&c); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +138,7 @@ func TestSecretFileFaults(t *testing.T) {
 		t.Helper()
 		t.Run("", func(t *testing.T) {
 			setenv(t, "SIDEBEAT_PASSWORD_FILE", file, "SIDEBEAT_PASSWORD", plain)
-			_, err := Load(new(login2))
+			_, err := Load(new(credentials))
 			if got := fmt.Sprint(err); !strings.Contains(got, want) || strings.Contains(got, "hunter2") {
 				t.Errorf("got %s, want ...%s...", got, want)
 			}

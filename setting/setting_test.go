@@ -128,6 +128,16 @@ func (p picky) Validate() error {
 	return nil
 }
 
+// A struct without a Validate of its own has the one of what it embeds.
+func TestLoadComplainsOnceOfWhatIsEmbedded(t *testing.T) {
+	setenv(t, "SIDEBEAT_LOG_LEVEL", "loud")
+	_, err := Load(new(struct{ Log }))
+	want := []string{`cannot use SIDEBEAT_LOG_LEVEL="loud": give error, warn, info, debug or trace`}
+	if diff := cmp.Diff(want, lines(err)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestLoadBlamesAWrongDefault(t *testing.T) {
 	var c struct {
 		Drain time.Duration `split_words:"true" default:"12"`
