@@ -15,10 +15,12 @@ import (
 	"github.com/sidebeat/sidebeat/registry"
 )
 
-// Limits of an exchange. A page of 1000 instances with a kilobyte of metadata
-// each fits; a server that sends more is cut off.
+// Limits of an exchange, bytes; a server that sends more is cut off. The list
+// of a service of ten thousand instances fits, and a page of 500 instances with
+// all the metadata that they may have.
 const (
 	mostBody   = 4 << 20
+	mostPage   = 32 << 20
 	mostHeader = 64 << 10
 	// idleTime is below the 20 s after which Tomcat closes an idle connection
 	// (server.tomcat.keep-alive-timeout), so that a beat seldom meets one that
@@ -32,6 +34,7 @@ type request struct {
 	query        string // encoded
 	form         url.Values
 	match        string // If-Match, or ""
+	most         int    // bytes of the answer; 0 is mostBody
 }
 
 // newTransport makes the transport that every call of a client goes through.
@@ -99,6 +102,9 @@ func (c *Client) exchange(ctx context.Context, s *server, q request, token strin
 	if q.query != "" {
 		target += "?" + q.query
 	}
+	if q.most > 0 {
+		r.SetResponseBodyLimit(q.most)
+	}
 	if q.form != nil {
 		r.SetFormDataFromValues(q.form)
 	}
@@ -133,7 +139,7 @@ func (c *Client) broken(s *server, response *resty.Response, err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		why = "no answer in time"
 	case errors.Is(err, resty.ErrResponseBodyTooLarge):
-		why = fmt.Sprintf("the answer is larger than %d MB", mostBody>>20)
+		why = "the answer is too large"
 	}
 	if text := scrub(why, c.login.secrets()); len(text) > mostText || strings.ContainsFunc(text, isControl) {
 		why = bounded(text, nil)

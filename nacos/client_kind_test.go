@@ -319,3 +319,31 @@ func TestBeatAfterTheRegistryForgot(t *testing.T) {
 		t.Errorf("prober inside: got %v %v, want it", inside, err)
 	}
 }
+
+// A page of as many instances as there can be, with all the metadata they can
+// have, is not cut off.
+func TestLargestPage(t *testing.T) {
+	s := realSite(t)
+	for n := range 600 {
+		i := orders()
+		i.Name, i.Ephemeral = fmt.Sprintf("s%d", n), false
+		i.Metadata = map[string]string{"k": strings.Repeat("\x01", 8<<10)}
+		if err := s.store.Register(t.Context(), i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := 0
+	for from := ""; ; {
+		page, err := s.List(t.Context(), from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen += len(page.Instances); page.Next == "" {
+			break
+		}
+		from = page.Next
+	}
+	if seen != 600 {
+		t.Errorf("got %d instances, want 600", seen)
+	}
+}

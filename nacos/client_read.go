@@ -135,7 +135,7 @@ func (c *Client) List(ctx context.Context, from string) (page registry.Page, err
 	q.add(paramEphemeral, "false")
 	what := task{what: "list the instances of", on: "the registry"}
 	err = c.try(ctx, what, func(ctx context.Context, s *server) error {
-		a, err := c.sendOurs(ctx, s, request{method: http.MethodGet, path: pathSidebeatInstances, query: q.String()})
+		a, err := c.sendOurs(ctx, s, request{method: http.MethodGet, path: pathSidebeatInstances, query: q.String(), most: mostPage})
 		if err != nil {
 			return err
 		}
