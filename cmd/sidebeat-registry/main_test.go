@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/valyala/fasthttp"
+
+	"github.com/sidebeat/sidebeat/run"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"sidebeat-registry": main})
+}
+
+// What a user types, signals included: testdata/*.txt. Each script has two free
+// ports and a folder of its own in its settings.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("API", freeAddress(t))
+			e.Setenv("SIDEBEAT_LISTEN", e.Getenv("API"))
+			e.Setenv("SIDEBEAT_ADMIN", freeAddress(t))
+			e.Setenv("ADMIN", e.Getenv("SIDEBEAT_ADMIN"))
+			e.Setenv("SIDEBEAT_DATA", e.WorkDir+"/data")
+			e.Setenv("SIDEBEAT_PROBE_ALLOW_LOOPBACK", "true")
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "await": await, "request": request, "signal": signal,
+		},
+	})
+}
+
+func freeAddress(t *testing.T) string {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
+// exits CODE PROGRAM ARG...: runs it and compares its exit code.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		failed, ok := errors.AsType[*exec.ExitError](err)
+		if !ok {
+			ts.Fatalf("cannot run %q: %v", args, err)
+		}
+		got = failed.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("%q ended with %d, want %d", args[1:], got, want)
+	}
+}
+
+func ask(method, url string) (status int, body string, err error) {
+	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(request)
+	defer fasthttp.ReleaseResponse(response)
+	request.Header.SetMethod(method)
+	request.SetRequestURI(url)
+	request.SetConnectionClose()
+	err = fasthttp.DoTimeout(request, response, 5*time.Second)
+	return response.StatusCode(), string(response.Body()), err
+}
+
+// await URL REGEXP: asks until the answer is 200 and matches, for 10 s at most.
+func await(ts *testscript.TestScript, _ bool, args []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for {
+		status, body, err := ask("GET", args[0])
+		if err == nil && status == 200 && regexp.MustCompile(args[1]).MatchString(body) {
+			return
+		}
+		if run.Wait(ctx, 10*time.Millisecond) != nil {
+			ts.Fatalf("%s: %d %s %v, want %s", args[0], status, body, err, args[1])
+		}
+	}
+}
+
+// request METHOD URL STATUS REGEXP: asks once.
+func request(ts *testscript.TestScript, _ bool, args []string) {
+	status, body, err := ask(args[0], args[1])
+	if err != nil || strconv.Itoa(status) != args[2] || !regexp.MustCompile(args[3]).MatchString(body) {
+		ts.Fatalf("%s %s: %d %s %v, want %s %s", args[0], args[1], status, body, err, args[2], args[3])
+	}
+}
+
+// signal: sends SIGTERM to the background process that was started last.
+func signal(ts *testscript.TestScript, _ bool, _ []string) {
+	all := ts.BackgroundCmds()
+	ts.Check(all[len(all)-1].Process.Signal(syscall.SIGTERM))
+}
