@@ -52,7 +52,7 @@ func durable(s *Store) string {
 	_, services := s.sorted()
 	for _, service := range services {
 		info, err := s.Describe(service)
-		fmt.Fprintf(&b, "%s %v %v %v %q %v\n", service, info.HasMetadata, info.ProtectThreshold, info.Metadata, info.Selector, err)
+		fmt.Fprintf(&b, "%s r%d %v %v %v %q %v\n", service, s.shard(service).services[service].revision, info.HasMetadata, info.ProtectThreshold, info.Metadata, info.Selector, err)
 		for _, c := range info.Clusters {
 			fmt.Fprintf(&b, "  %s %+v %v\n", c.Name, c.Checker, c.Metadata)
 		}
@@ -217,6 +217,36 @@ func TestKindIsClaimedWhileTheLogWrites(t *testing.T) {
 	l.is(eph("db", "2").Key, "gone")
 	if log.before != nil {
 		t.Error("the log was not asked")
+	}
+}
+
+// What a command comes to depends on the log alone: ephemeral instances of
+// which it knows nothing give way, an ephemeral service that it knows does not.
+func TestKindConflictInTheLog(t *testing.T) {
+	from, log := logged()
+	(life{t, from}).register(per("db", "1"))
+	s := NewStore()
+	l := life{t, s}
+	l.register(eph("db", "2"))
+	if result := s.Apply(1, log.commands[0]); result != nil {
+		t.Errorf("got %v", result)
+	}
+	l.is(eph("db", "2").Key, "gone")
+	l.is(per("db", "1").Key, "up")
+	if _, err := l.Beat(t.Context(), eph("db", "2")); !errors.Is(err, ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+
+	s = NewStore()
+	l = life{t, s}
+	l.register(eph("db", "2"))
+	l.ok(l.UpdateService(l.Context(), ServiceConfig{Service: eph("db", "").Service}))
+	if err, _ := s.Apply(2, log.commands[0]).(error); !errors.Is(err, ErrRefused) {
+		t.Errorf("got %v", err)
+	}
+	l.is(eph("db", "2").Key, "up")
+	if c := s.Counts(); c.Ephemeral != 1 || c.Persistent != 0 {
+		t.Errorf("got %+v", c)
 	}
 }
 

@@ -60,7 +60,8 @@ func TestProtection(t *testing.T) {
 	f(1, "++", false, "1+ 2+ !")
 	f(-3, "+-", false, "1+ 2-")
 	f(-3, "--", false, "1+ 2+ !")
-	f(0.1, "+---------", false, "1+ 2+ 3+ 4+ 5+ 6+ 7+ 8+ 9+ 10+ !") // in 32 bits 0.1 <= 0.1
+	f(0.33333333, "+--", false, "1+ 2+ 3+ !") // 1/3 is more than that, but not in 32 bits
+	f(0.333333, "+--", false, "1+ 2- 3-")
 	f(0.5, "+-dd", false, "1+ 2+ !")
 	f(0.34, "+--d", false, "1+ 2+ 3+ !")
 	f(0, "dd", false, "")
