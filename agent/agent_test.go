@@ -55,8 +55,12 @@ func TestOnDown(t *testing.T) {
 				t.Errorf("%s: %d beats while it was down, want some: %v", mode, n, beats)
 			}
 			s.app.say(check.Well, "200 OK")
+			up := time.Now()
 			s.wait(2100 * time.Millisecond)
 			s.want("healthy")
+			if n := len(s.link.since(up, "register")); n != 1 {
+				t.Errorf("%s: registered %d times when it came up again, want once", mode, n)
+			}
 			if n := s.log.count("the app is down"); n != 1 {
 				t.Errorf("said %d times that it is down\n%s", n, s.log.all())
 			}

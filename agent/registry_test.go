@@ -277,10 +277,11 @@ func TestShutdownLeavesNoGhost(t *testing.T) {
 			c.Drain = time.Duration(i%3) * time.Second
 			s := open(t, c)
 			slow := time.Duration(1+i%43) * 97 * time.Millisecond
+			swift := i%3 == 0 // then the deregistration overtakes what is under way
 			if i%2 == 0 {
 				s.wait(time.Duration(i) * 7 * time.Millisecond) // then a beat is under way, sooner or later
 			}
-			s.link.set(func(l *link) { l.slow = slow })
+			s.link.set(func(l *link) { l.slow, l.swift = slow, swift })
 			if i%5 == 0 {
 				s.replace() // then it is a registration
 			}
