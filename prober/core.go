@@ -203,12 +203,12 @@ func (c *core) start(r ref, row *row, now time.Duration) job {
 	c.tally.lag(lag)
 	c.tally.missed += int64(lag / c.ProbeInterval)
 	c.tally.flying++
-	question := row.question.Value()
+	question := row.asks()
 	timeout := c.ProbeTimeout
 	if own := question.Timeout(); own > 0 {
 		timeout = min(own, timeout)
 	}
-	return job{r, c.epoch, now, timeout, question.At(row.ip, row.port)}
+	return job{r, c.epoch, now, timeout, question}
 }
 
 // settle takes the answer of a job and says what follows: the verdict, a write
@@ -290,7 +290,7 @@ func (c *core) changed(now time.Duration, row *row, a check.Answer) {
 	key := row.key()
 	c.say(logrus.InfoLevel, text, logrus.Fields{
 		"service": key.Service.String(), "instance": key.Address(), "cause": a.Reason,
-		"check": row.question.Value().Label(), "took": a.Took.String(),
+		"check": row.asks().Label(), "took": a.Took.String(),
 	})
 }
 

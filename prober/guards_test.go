@@ -62,7 +62,11 @@ func TestRegistryAnswersRubbish(t *testing.T) {
 			w.until("marked", 60*time.Second, func() bool { return !w.healthy(keys[3]) })
 		})
 	}
-	f("a circle of pages", func(p registry.Page) registry.Page { p.Next = "x"; return p })
+	pages := 0
+	f("a circle of pages", func(p registry.Page) registry.Page { pages++; p.Next = "x"; return p })
+	if pages > 300 {
+		t.Errorf("read %d pages in 2 min of a list that goes in a circle", pages)
+	}
 	f("instances without address", func(p registry.Page) registry.Page {
 		for i := range p.Instances {
 			p.Instances[i].IP, p.Instances[i].Port = "", 0
@@ -301,6 +305,9 @@ func TestBrakeForgetsWhoRecovers(t *testing.T) {
 		if got := w.unhealthy(); got != 0 {
 			t.Errorf("%d stay marked although all are back", got)
 		}
+		if sum := w.prober.core.brake.sum; sum.failing != 0 || sum.fallen != 0 {
+			t.Errorf("%+v still weigh although all are back", sum)
+		}
 		if held := w.prober.core.tally.held; held != 0 {
 			t.Errorf("%d are held although all are back", held)
 		}
@@ -502,6 +509,10 @@ func (s *stale) SetHealth(ctx context.Context, seen registry.Instance, healthy b
 
 func TestStaleIsReadAgain(t *testing.T) {
 	for _, times := range []int{1, 2, 7} {
+		most := 3 * time.Second // no longer than without
+		if times > staleTries {
+			most += backoffMost
+		}
 		inWorld(t, func(w *world) {
 			key := w.register(instance(1))
 			w.network.set(key.Address(), refusing)
@@ -510,7 +521,8 @@ func TestStaleIsReadAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.start(p)
-			w.until("marked", time.Minute, func() bool { return !w.healthy(key) })
+			w.firstAsked("tcp://")
+			w.until("marked", most, func() bool { return !w.healthy(key) })
 		})
 	}
 }
@@ -580,4 +592,143 @@ func downWrite(p *Prober) (w write) {
 		w = write{ref: c.table.ref(i), epoch: c.epoch, key: instance(1).Key}
 	})
 	return w
+}
+
+// Nine of thirty are not more than a third, however many of them are down by
+// the time the others fail.
+func TestBrakeLeavesLessThanAThirdAlone(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.fleet(30)
+		w.run(false)
+		w.pass(30 * time.Second)
+		for i := range 9 {
+			w.network.set(address(i), refusing)
+		}
+		w.pass(23 * time.Second)
+		if got := w.unhealthy(); got != 9 {
+			t.Errorf("%d marked, want 9", got)
+		}
+		if w.said("is held") > 0 {
+			t.Error("the brake was on")
+		}
+	})
+}
+
+// Reading one instance before a write fails while lists come through: that is
+// no contact either, and needs a fresh answer afterwards.
+func TestReadingFails(t *testing.T) {
+	inWorld(t, func(w *world) {
+		key := w.register(instance(1))
+		w.network.set(key.Address(), refusing)
+		r := &unread{link: w.link, broken: true}
+		p, err := New(w.cfg, r, w.network, w.logger)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.start(p)
+		w.pass(time.Minute)
+		w.network.set(key.Address(), after(time.Hour, well)) // asked, and no answer yet
+		w.pass(25 * time.Second)
+		r.broken = false
+		w.pass(2 * time.Second)
+		if !w.healthy(key) {
+			t.Error("marked without an answer after the registry could be read again")
+		}
+	})
+}
+
+type unread struct {
+	*link
+	broken bool
+}
+
+func (u *unread) Get(ctx context.Context, key registry.Key) (registry.Instance, error) {
+	if u.broken {
+		return registry.Instance{}, errCut
+	}
+	return u.link.Get(ctx, key)
+}
+
+// What somebody else has written meanwhile is not written again.
+func TestWhatIsSoAlreadyIsNotWritten(t *testing.T) {
+	inWorld(t, func(w *world) {
+		key := w.register(instance(1))
+		w.network.set(key.Address(), refusing)
+		w.run(false)
+		w.firstAsked("tcp://")
+		seen, _ := w.store.Get(t.Context(), key)
+		if err := w.store.SetHealth(t.Context(), seen, false); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(time.Minute)
+		if len(w.link.writes) > 0 {
+			t.Errorf("wrote %v", w.link.writes)
+		}
+	})
+}
+
+// A list that was read before our write does not undo it.
+func TestAnOldListSaysNothing(t *testing.T) {
+	c, r := coreWithOne()
+	row := c.table.get(r)
+	old := registry.Page{Instances: []registry.Instance{instance(1)}}
+	row.decided, row.opinion.Verdict, row.asking = true, health.Down, false
+	c.begin(time.Second)
+	c.wrote(2*time.Second, write{ref: r, key: instance(1).Key}, written, nil)
+	c.page(3*time.Second, old)
+	if row.believed || row.asking {
+		t.Errorf("believed healthy %v, asked again %v: the list is older than the write", row.believed, row.asking)
+	}
+	c.begin(4 * time.Second)
+	c.page(4*time.Second, old)
+	if !row.believed || !row.asking {
+		t.Error("a newer list must be believed, and the target asked")
+	}
+}
+
+func TestSuspectsStarveNobody(t *testing.T) {
+	c := newCore(usualConfig().Probe, scope{}, 0)
+	page := registry.Page{}
+	for i := range 20 {
+		page.Instances = append(page.Instances, instance(i))
+	}
+	c.begin(tick100)
+	c.page(tick100, page)
+	for i := range int32(20) {
+		if c.table.at(i).asking = true; i < 10 {
+			c.urgent.push(c.table.ref(i))
+		} else {
+			c.ready.push(c.table.ref(i))
+		}
+	}
+	suspects := 0
+	for range 10 {
+		if j, _ := c.take(tick100); j.ref.row < 10 {
+			suspects++
+		}
+	}
+	if suspects != 5 {
+		t.Errorf("%d of the first 10 turns went to suspects, want half", suspects)
+	}
+}
+
+// The silence of what is known to be down is no sign of our own blindness.
+func TestLongDeadBlackHolesBlindNobody(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.fleet(12)
+		for i := range 9 {
+			w.network.set(address(i), blackHole)
+		}
+		w.run(true)
+		w.pass(3 * time.Minute)
+		if got := w.unhealthy(); got != 9 {
+			t.Fatalf("%d marked, want 9", got)
+		}
+		for range 400 {
+			w.pass(100 * time.Millisecond)
+			if silent := w.prober.core.sight.silent; silent > 0 {
+				t.Fatalf("%d count as silent", silent)
+			}
+		}
+	})
 }

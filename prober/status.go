@@ -99,7 +99,7 @@ func (p *Prober) at(d time.Duration) time.Time { return p.wall.Add(d).UTC() }
 func (p *Prober) describe(r *row) Target {
 	key := r.key()
 	t := Target{
-		Service: key.Service.String(), Cluster: key.Cluster, Address: key.Address(), Check: r.question.Value().Label(),
+		Service: key.Service.String(), Cluster: key.Cluster, Address: key.Address(), Check: r.asks().Label(),
 		Verdict: r.opinion.Verdict, Own: r.decided, Since: p.at(r.since), Registered: "unhealthy", Write: r.writing(),
 		SignedByApp: r.signed, Answers: []Said{}, Rise: r.opinion.Rise, Fall: r.opinion.Fall,
 	}

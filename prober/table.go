@@ -3,6 +3,7 @@ package prober
 import (
 	"hash/maphash"
 	"strconv"
+	"strings"
 	"time"
 	"unique"
 
@@ -67,11 +68,19 @@ func (r *row) key() registry.Key {
 	return registry.Key{Service: r.service.Value(), Cluster: r.cluster.Value(), IP: r.ip, Port: r.port}
 }
 
-// remember keeps an answer in the place of the oldest.
+// asks gives the question with the target's own address in it.
+func (r *row) asks() check.Spec { return r.question.Value().At(r.ip, r.port) }
+
+// remember keeps an answer in the place of the oldest. Its own address is left
+// out of the reason, so that targets share the text.
 func (r *row) remember(a check.Answer, at time.Duration) {
+	reason := a.Reason
+	if strings.HasSuffix(reason, ")") {
+		reason = strings.TrimSuffix(reason, " ("+r.key().Address()+")")
+	}
 	r.latest = (r.latest + 1) % historyLength
 	r.history[r.latest] = said{
-		reason: unique.Make(a.Reason), at: at, took: uint32(min(a.Took.Microseconds(), 1<<32-1)), kind: a.Kind, real: true,
+		reason: unique.Make(reason), at: at, took: uint32(min(a.Took.Microseconds(), 1<<32-1)), kind: a.Kind, real: true,
 	}
 }
 
