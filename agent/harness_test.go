@@ -235,8 +235,14 @@ func usual() Config {
 // play runs an agent in a bubble.
 func play(t *testing.T, c Config, f func(s *site)) {
 	t.Helper()
+	playFrom(t, c, func(*site) {}, f)
+}
+
+// playFrom is play with something to set before the agent runs.
+func playFrom(t *testing.T, c Config, before, f func(s *site)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t, c)
+		s := open(t, c, before)
 		f(s)
 		if s.stop != nil {
 			if err := s.stop(); err != nil {
@@ -246,7 +252,7 @@ func play(t *testing.T, c Config, f func(s *site)) {
 	})
 }
 
-func open(t *testing.T, c Config) *site {
+func open(t *testing.T, c Config, before func(*site)) *site {
 	t.Helper()
 	end, over := context.WithCancel(context.Background())
 	t.Cleanup(over)
@@ -262,6 +268,7 @@ func open(t *testing.T, c Config) *site {
 	}
 	s.agent = agent
 	s.key = agent.apps[0].life.declared.Key
+	before(s)
 	ctx, term := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- agent.Run(ctx) }()

@@ -275,7 +275,7 @@ func TestShutdownLeavesNoGhost(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := usual()
 			c.Drain = time.Duration(i%3) * time.Second
-			s := open(t, c)
+			s := open(t, c, func(*site) {})
 			slow := time.Duration(1+i%43) * 97 * time.Millisecond
 			swift := i%3 == 0 // then the deregistration overtakes what is under way
 			if i%2 == 0 {
