@@ -14,16 +14,17 @@ const maxAddresses = 8
 
 var loopback = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
 
-// reach connects to the first address of host that takes the connection. The
-// name is resolved once, and the very addresses the policy allowed are dialled.
-// Without a connection the answer says why.
-func (a *Asker) reach(ctx context.Context, start time.Time, host string, port uint16) (net.Conn, Answer) {
+// each tries the addresses of host one after the other until one works, each
+// within an equal share of the time that is left. The name is resolved once,
+// and the very addresses the policy allowed are tried. When none works the
+// answer says why.
+func (a *Asker) each(ctx context.Context, start time.Time, host string, port uint16, try func(context.Context, netip.AddrPort) error) (Answer, bool) {
 	if port == 0 {
-		return nil, Answer{Kind: Unknown, Reason: "cannot ask: no port given"}
+		return Answer{Kind: Unknown, Reason: "cannot ask: no port given"}, false
 	}
 	addrs, err := a.resolve(ctx, host)
 	if err != nil {
-		return nil, fault(ctx, start, err)
+		return fault(ctx, start, err), false
 	}
 	var failed []Answer
 	var tried []string
@@ -32,13 +33,13 @@ func (a *Asker) reach(ctx context.Context, start time.Time, host string, port ui
 			failed = append(failed, fault(ctx, start, err))
 			continue
 		}
-		target := netip.AddrPortFrom(addr, port).String()
-		conn, err := dialShare(ctx, target, len(addrs)-i)
+		target := netip.AddrPortFrom(addr, port)
+		err := share(ctx, len(addrs)-i, func(ctx context.Context) error { return try(ctx, target) })
 		if err == nil {
-			return conn, Answer{}
+			return Answer{}, true
 		}
 		failed = append(failed, fault(ctx, start, err))
-		tried = append(tried, target)
+		tried = append(tried, target.String())
 		if ctx.Err() != nil {
 			break
 		}
@@ -47,19 +48,29 @@ func (a *Asker) reach(ctx context.Context, start time.Time, host string, port ui
 	if len(tried) > 0 {
 		answer.Reason = fmt.Sprintf("%s (%s)", answer.Reason, strings.Join(tried, ", "))
 	}
-	return nil, answer
+	return answer, false
 }
 
-// dialShare connects within an equal share of the time that is left.
-func dialShare(ctx context.Context, target string, shares int) (net.Conn, error) {
-	if deadline, ok := ctx.Deadline(); ok && shares > 1 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(shares))
-		defer cancel()
+// share does something within the shares-th part of the time that is left.
+func share(ctx context.Context, shares int, do func(context.Context) error) error {
+	deadline, ok := ctx.Deadline()
+	if !ok || shares == 1 {
+		return do(ctx)
 	}
+	ctx, cancel := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(shares))
+	defer cancel()
+	return do(ctx)
+}
+
+// reach connects to the first address of host that takes the connection.
+func (a *Asker) reach(ctx context.Context, start time.Time, host string, port uint16) (conn net.Conn, answer Answer) {
 	dialer := net.Dialer{KeepAlive: -1}
 	dialer.SetMultipathTCP(false)
-	return dialer.DialContext(ctx, "tcp", target)
+	answer, _ = a.each(ctx, start, host, port, func(ctx context.Context, target netip.AddrPort) (err error) {
+		conn, err = dialer.DialContext(ctx, "tcp", target.String())
+		return err
+	})
+	return conn, answer
 }
 
 // resolve gives the addresses of host. The empty host and localhost (RFC 6761)

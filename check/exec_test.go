@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -146,6 +147,12 @@ func TestExecGrandchildHoldsTheOutput(t *testing.T) {
 	}
 	expect(t, a, sh("sleep 5 & exit 4"), Sick, "exit 4")
 	settle(t, before)
+}
+
+func TestExecStolenResultIsUnknown(t *testing.T) {
+	if got := exited(nil, syscall.ECHILD); got.Kind != Unknown {
+		t.Errorf("got %+v", got)
+	}
 }
 
 func TestExecInParallel(t *testing.T) {

@@ -72,9 +72,6 @@ func (a *Asker) fetch(ctx context.Context, start time.Time, h hop, p *plan) (Ans
 		return answer, nil
 	}
 	defer conn.Close()
-	if deadline, ok := ctx.Deadline(); ok {
-		conn.SetDeadline(deadline)
-	}
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	x := &exchange{hop: h, ctx: ctx, start: start, plan: p, conn: conn, stream: conn}
@@ -142,15 +139,12 @@ func (x *exchange) part() {
 func (x *exchange) run() (Answer, *hop) {
 	// A server may refuse before it has read all: what it says counts, not
 	// that the request could not be sent whole.
-	_, unsent := x.stream.Write(x.request())
+	x.stream.Write(x.request())
 	x.wire = noted{from: x.stream}
 	x.limit = &io.LimitedReader{R: &x.wire, N: headLimit}
 	x.reader.Reset(x.limit)
 	response, answer := x.head()
 	if response == nil {
-		if unsent != nil && answer.Kind == Sick && answer.Reason == closedEarly {
-			answer = fault(x.ctx, x.start, unsent)
-		}
 		return answer, nil
 	}
 	if x.plan.redirects > 0 {
@@ -195,8 +189,6 @@ func (x *exchange) request() []byte {
 	return b.Bytes()
 }
 
-const closedEarly = "closed without an answer"
-
 // head reads up to the final head, or says why there is none.
 func (x *exchange) head() (*http.Response, Answer) {
 	for {
@@ -227,7 +219,7 @@ func (x *exchange) sniff() Answer {
 	case err == nil:
 		return Answer{}
 	case len(first) == 0 && x.limit.N > 0 && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
-		return Answer{Kind: Sick, Reason: closedEarly}
+		return Answer{Kind: Sick, Reason: "closed without an answer"}
 	}
 	return x.broken(err, "head")
 }

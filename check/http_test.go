@@ -200,6 +200,20 @@ func TestHTTPIPv6(t *testing.T) {
 	expect(t, a, "tcp://:"+port, Well, "")
 }
 
+// A zone is for us to find the way, and nothing a server should be told.
+func TestHTTPHostHasNoZone(t *testing.T) {
+	f := func(h hop, want string) {
+		t.Helper()
+		if got := h.authority(); got != want {
+			t.Errorf("%+v: got %s, want %s", h, got, want)
+		}
+	}
+	f(hop{host: "fe80::1%eth0", port: 80}, "[fe80::1]:80")
+	f(hop{host: "::1"}, "[::1]")
+	f(hop{port: 8080}, "localhost:8080")
+	f(hop{host: "a.test"}, "a.test")
+}
+
 func TestNoProxyIsUsed(t *testing.T) {
 	var strays atomic.Int32
 	proxy := stub(t, "127.0.0.1:0", func(conn net.Conn, _ string) { strays.Add(1); conn.Write([]byte(ok)) })

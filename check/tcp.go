@@ -2,14 +2,18 @@ package check
 
 import (
 	"context"
+	"net/netip"
 	"time"
 )
 
+// askTCP asks whether somebody listens. That says that the kernel, or a proxy
+// on the way, takes connections, and not that the app answers.
 func (a *Asker) askTCP(ctx context.Context, s Spec) Answer {
-	conn, answer := a.reach(ctx, time.Now(), s.host, s.port)
-	if conn == nil {
-		return answer
+	answer, connected := a.each(ctx, time.Now(), s.host, s.port, func(ctx context.Context, target netip.AddrPort) error {
+		return connect(ctx, target, s.full())
+	})
+	if connected {
+		return Answer{Kind: Well, Reason: "connected"}
 	}
-	conn.Close()
-	return Answer{Kind: Well, Reason: "connected"}
+	return answer
 }
