@@ -170,6 +170,8 @@ func set(field reflect.Value, word string, value any) error {
 	switch target := field.Addr().Interface().(type) {
 	case *string:
 		*target = text
+	case *Checks:
+		*target = Checks(text)
 	case *OnDown:
 		*target = OnDown(text)
 	case *bool:

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sidebeat/sidebeat/check"
 	"github.com/sidebeat/sidebeat/setting"
 )
 
@@ -34,7 +35,7 @@ type App struct {
 	Cluster   string `split_words:"true" default:"DEFAULT" desc:"cluster of the instance"`
 	Ephemeral bool   `split_words:"true" default:"true" desc:"false: a persistent instance, left in place at shutdown"`
 
-	Check         string        `split_words:"true" desc:"check URLs separated by blanks; unset: TCP on the registered address"`
+	Check         Checks        `split_words:"true" desc:"check URLs separated by blanks; unset: TCP on the registered address"`
 	CheckMode     string        `split_words:"true" default:"all" desc:"all, any, or a number: at least so many checks must be well"`
 	CheckInterval time.Duration `split_words:"true" default:"2s" desc:"from one question to the next"`
 	CheckTimeout  time.Duration `split_words:"true" default:"1s" desc:"how long an answer may take; shorter than the interval"`
@@ -47,6 +48,23 @@ type App struct {
 	Weight        float64       `split_words:"true" default:"1" desc:"share of the traffic, 0 to 10000"`
 	Metadata      string        `split_words:"true" desc:"JSON object or k=v,k2=v2"`
 	AllowLoopback bool          `split_words:"true" default:"false" desc:"may register a loopback address"`
+}
+
+// Checks are check URLs separated by blanks.
+type Checks string
+
+// String hides what may be a secret: header values, queries, environments.
+func (c Checks) String() string {
+	var shown []string
+	for word := range strings.FieldsSeq(string(c)) {
+		if s, err := check.ParseSpec(word); err == nil {
+			word = s.Label()
+		} else if end := strings.IndexAny(word, "?#"); end >= 0 {
+			word = word[:end+1] + "***"
+		}
+		shown = append(shown, word)
+	}
+	return strings.Join(shown, " ")
 }
 
 // OnDown says what is done when the app is judged down (design section 5).

@@ -116,6 +116,28 @@ func TestRefusedSettings(t *testing.T) {
 	f(func(c *Config) { c.Apps = "/does/not/exist" }, "SIDEBEAT_APPS")
 }
 
+func TestSecretsInChecksAreHidden(t *testing.T) {
+	f := func(text, want string) {
+		t.Helper()
+		if got := Checks(text).String(); got != want || strings.Contains(got, "hunter2") {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+	}
+	f("tcp://:3306", "tcp://:3306")
+	f("http://:80/x#status=200", "http://:80/x#status=200")
+	f("http://:80/x#nonsense=hunter2", "http://:80/x#***")
+	for _, text := range []string{"http://:80/x#header=Authorization:hunter2", "http://:80/x?token=hunter2"} {
+		if got := Checks(text).String(); strings.Contains(got, "hunter2") || !strings.HasPrefix(got, "http://:80/x") {
+			t.Errorf("%s is shown as %s", text, got)
+		}
+	}
+	c := usual()
+	c.Check = "http://:80/x#nonsense=hunter2"
+	if err := c.Validate(); err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestMetadata(t *testing.T) {
 	f := func(text string, want map[string]string, fault string) {
 		t.Helper()

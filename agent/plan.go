@@ -181,8 +181,8 @@ func (f *faults) row(word string, n int) uint8 {
 }
 
 func (f *faults) checks(a App, p *plan) {
-	if strings.TrimSpace(a.Check) != "" {
-		specs, err := check.ParseSpecs(a.Check)
+	if strings.TrimSpace(string(a.Check)) != "" {
+		specs, err := check.ParseSpecs(string(a.Check))
 		if err != nil {
 			f.all = append(f.all, fmt.Errorf("cannot use %s: %w", f.name("check"), err)) // the value may hold a secret
 		}
