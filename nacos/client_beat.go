@@ -22,10 +22,10 @@ const beatLeast = time.Second
 // it back as enabled and healthy.
 func (c *Client) Beat(ctx context.Context, i registry.Instance) (next time.Duration, err error) {
 	light := keyQuery(i.Key)
-	mayFull := i.Ephemeral && i.Enabled && i.Healthy
-	err = c.write(ctx, "beat", i.Key, mayFull && c.pool.anyFull(), func(ctx context.Context, s *server) error {
+	full := i.Ephemeral && i.Enabled && i.Healthy && c.pool.anyFull()
+	err = c.write(ctx, "beat", i.Key, full, func(ctx context.Context, s *server) error {
 		ask := request{method: http.MethodPut, path: pathBeat, query: light}
-		if mayFull && c.pool.wantsFull(s) {
+		if full && c.pool.wantsFull(s) {
 			body, err := fullBeat(i)
 			if err != nil {
 				return err

@@ -134,6 +134,64 @@ func TestAnyTwoOfThreeDead(t *testing.T) {
 	}
 }
 
+// A server that failed is asked last for a time that doubles up to 30 s; a burst
+// of failures counts once, one success ends it, and nobody is ever left out.
+func TestCoolDown(t *testing.T) {
+	list, err := parseServers([]string{"a,b,c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, now := newPool(list), time.Now()
+	a := p.servers[0]
+	p.sticky = a
+	last := func(now time.Time) bool {
+		order := p.round(now)
+		if len(order) != 3 {
+			t.Fatalf("got %d servers, want all three", len(order))
+		}
+		return order[2] == a
+	}
+	for fails, most := range []time.Duration{1, 2, 4, 8, 16, 30, 30, 30} {
+		for range 50 {
+			p.bad(a, now)
+		}
+		most *= time.Second
+		if !last(now.Add(most/2-1)) || p.round(now.Add(most))[0] != a {
+			t.Errorf("after %d failures: not asked last for %v to %v", fails+1, most/2, most)
+		}
+		now = now.Add(most)
+	}
+	p.bad(a, now)
+	p.good(a)
+	if p.round(now)[0] != a || a.fails != 0 {
+		t.Error("a success does not end the cool-down")
+	}
+	for i, s := range p.servers { // all are cooling: the first to end in front
+		p.bad(s, now.Add(-time.Duration(3-i)*100*time.Millisecond))
+		s.until = now.Add(time.Duration(3-i) * time.Second)
+	}
+	if order := p.round(now); order[0] != p.servers[2] || order[2] != a {
+		t.Error("of those cooling down the first to end is not asked first")
+	}
+}
+
+// Clients that start together do not all take the same server.
+func TestFirstServerIsSpread(t *testing.T) {
+	list, err := parseServers([]string{"a,b,c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]int{}
+	for range 3000 {
+		counts[newPool(list).round(time.Now())[0].host]++
+	}
+	for host, n := range counts {
+		if n < 850 || n > 1150 {
+			t.Errorf("%s is first for %d of 3000 clients, want about 1000", host, n)
+		}
+	}
+}
+
 // Each server is asked exactly once a round, and no more often than a server
 // that is overloaded can bear.
 func TestRounds(t *testing.T) {
