@@ -25,21 +25,22 @@ if [ "$(id -u)" != 0 ]; then
   echo "not run in a chroot: that needs root, and this is user $(id -u)"
   exit 0
 fi
-if ! chroot --userspec="$user" / true 2>/dev/null; then
-  echo 'not run in a chroot: this machine refuses chroot'
+chroot=$(PATH=$PATH:/usr/sbin:/sbin command -v chroot || true)
+if [ -z "$chroot" ] || ! "$chroot" --userspec="$user" / true 2>/dev/null; then
+  echo 'not run in a chroot: this machine has none or refuses it'
   exit 0
 fi
 in_image() { # PROGRAM ARGUMENTS...
   local program=$1
   shift
-  env -i chroot --userspec="$user" "$out/$program" "/sidebeat-$program" "$@"
+  env -i "$chroot" --userspec="$user" "$out/$program" "/sidebeat-$program" "$@"
 }
 for program in agent prober registry; do
   in_image "$program" --version
 done
 # A wrong setting: exit code 2, and it is said before anything is registered.
 code=0
-env -i SIDEBEAT_SERVICE=orders chroot --userspec="$user" "$out/agent" /sidebeat-agent 2>"$out/refused" || code=$?
+env -i SIDEBEAT_SERVICE=orders "$chroot" --userspec="$user" "$out/agent" /sidebeat-agent 2>"$out/refused" || code=$?
 grep -q SIDEBEAT_ADDRESS "$out/refused" && [ "$code" = 2 ] ||
   { echo "the agent without an address ended with $code and said:" >&2; cat "$out/refused" >&2; exit 1; }
 echo "each runs in its own root as $user"

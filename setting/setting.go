@@ -90,7 +90,7 @@ type loader struct {
 // fault notes what is wrong with a variable and hides it, so that the next
 // round goes on with its default.
 func (l *loader) fault(name, right string) {
-	value := shorten(hideLogins(os.Getenv(name)))
+	value := shorten(hideSecrets(os.Getenv(name)))
 	l.faults = append(l.faults, fmt.Errorf("cannot use %s=%q: %s", name, value, right))
 	l.bad[name] = true
 	l.hidden.hide(name)

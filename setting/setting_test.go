@@ -275,6 +275,21 @@ SIDEBEAT_PASSWORD=***
 	}
 }
 
+func TestHideSecrets(t *testing.T) {
+	f := func(text, want string) {
+		t.Helper()
+		if got := hideSecrets(text); got != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+	}
+	f("http://a:1,https://b/nacos", "http://a:1,https://b/nacos")
+	f("http://me:pw@a:1,http://me:p/w@b", "http://***@a:1,http://***@b")
+	f("http://:8080/x#status=200&header=Authorization:Bearer%20abc&body=a@b tcp://:1", "http://:8080/x#status=200&header=Authorization:***&body=a@b tcp://:1")
+	f("http://:8080/x#header=X-Token%3Aabc", "http://:8080/x#header=X-Token%***")
+	f("exec:/alive?arg=-v&env=PW=secret#timeout=1s", "exec:/alive?arg=-v&env=PW=***#timeout=1s")
+	f("exec:/alive?env=PATH&arg=x", "exec:/alive?env=PATH&arg=x")
+}
+
 func FuzzLoad(f *testing.F) {
 	f.Add("5s", "3", "1", "true")
 	f.Add("5", "010", "NaN", "yes")

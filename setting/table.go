@@ -46,11 +46,11 @@ func Help(w io.Writer, specs ...any) {
 	table.Flush()
 }
 
-// Print writes the settings in force as NAME=value, one a line. Secrets and
-// logins within URLs are hidden; a value with blanks or worse is quoted.
+// Print writes the settings in force as NAME=value, one a line. Secrets are
+// hidden, also those within URLs; a value with blanks or worse is quoted.
 func Print(w io.Writer, specs ...any) {
 	for _, f := range fieldsOf(specs) {
-		fmt.Fprintf(w, "%s=%s\n", f.name, quote(hideLogins(show(f))))
+		fmt.Fprintf(w, "%s=%s\n", f.name, quote(hideSecrets(show(f))))
 		if s, ok := f.value.Addr().Interface().(*Secret); ok && s.source != nil && s.source.path != "" {
 			fmt.Fprintf(w, "%s=%s\n", f.name+fileSuffix, quote(s.source.path))
 		}
@@ -86,7 +86,20 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
-var login = regexp.MustCompile(`(://)[^\s,?#]*@`)
+var secretsWithin = regexp.MustCompile(`://[^\s,?#]*@` + // a login in a URL
+	`|[?&#]header=[^&\s#]*?(:|%3[Aa])[^&\s#]*` + // what a check sends
+	`|[?&#]env=[^&\s#]*?(=|%3[Dd])[^&\s#]*`) // what its program is given
 
-// hideLogins takes user:password@ out of the URLs within a text.
-func hideLogins(s string) string { return login.ReplaceAllString(s, "${1}***@") }
+// hideSecrets takes out of the URLs within a text what nobody should read over
+// a shoulder: logins, values of headers and of environments.
+func hideSecrets(s string) string {
+	return secretsWithin.ReplaceAllStringFunc(s, func(found string) string {
+		if strings.HasPrefix(found, "://") {
+			return "://***@"
+		}
+		name, _, _ := strings.Cut(found, "=")
+		rest := found[len(name)+1:]
+		end := strings.IndexAny(rest, ":=%")
+		return name + "=" + rest[:end+1] + "***"
+	})
+}
