@@ -24,7 +24,7 @@ func (s *Store) clean(ctx context.Context) {
 		commands = append(commands, more...)
 	}
 	for _, m := range commands {
-		if s.submit(ctx, m.encode()) != nil {
+		if s.submit(ctx, m) != nil {
 			return
 		}
 	}

@@ -180,20 +180,53 @@ func TestNothingNewIsNotLogged(t *testing.T) {
 	s, log := logged()
 	l := life{t, s}
 	one := per("db", "1")
-	for range 5 {
-		l.register(one)
-		l.ok(l.Mark(l.Context(), one))
-		seen, _ := l.Get(l.Context(), one.Key)
-		l.ok(l.SetHealth(l.Context(), seen, true))
-		l.ok(l.Deregister(l.Context(), per("db", "9").Key))
-	}
-	if len(log.commands) != 1 {
-		t.Errorf("%d commands", len(log.commands))
-	}
-	one.Weight = 2
 	l.register(one)
-	if len(log.commands) != 2 {
-		t.Errorf("%d commands after a change", len(log.commands))
+	f := func(what string, do func() error) {
+		t.Helper()
+		l.ok(do())
+		n := len(log.commands)
+		seen, err := l.Get(t.Context(), one.Key)
+		l.ok(err)
+		l.ok(do())
+		again, _ := l.Get(t.Context(), one.Key)
+		if len(log.commands) != n || again.Revision != seen.Revision {
+			t.Errorf("%s, once more: %d commands, revision %d then %d", what, len(log.commands)-n, seen.Revision, again.Revision)
+		}
+	}
+	ctx := t.Context()
+	f("register", func() error { return l.Register(ctx, one) })
+	f("mark", func() error { return l.Mark(ctx, one) })
+	f("health", func() error { return l.SetHealth(ctx, one, false) })
+	f("deregister", func() error { return l.Deregister(ctx, per("db", "9").Key) })
+	f("cluster", func() error {
+		return l.SetCluster(ctx, ClusterConfig{Cluster: Cluster{one.Service, "DEFAULT"}, Checker: Checker{Type: "NONE"}})
+	})
+	f("service", func() error {
+		return l.UpdateService(ctx, ServiceConfig{Service: one.Service, Metadata: map[string]string{"a": "1"}})
+	})
+	f("patch", func() error {
+		return l.Override(ctx, one.Key, Overlay{Weight: ptr(2.0), Metadata: map[string]string{"a": "1"}})
+	})
+	f("put", func() error { return l.Update(ctx, one.Key, 2, true, nil) })
+	if n := len(log.commands); n != 6 {
+		t.Errorf("%d commands for 6 changes", n)
+	}
+	n := len(log.commands)
+	one.Weight, one.Healthy = 3, false
+	changes := []func() error{
+		func() error { return l.Register(ctx, one) },
+		func() error { return l.Update(ctx, one.Key, 2, false, nil) },
+		func() error { return l.Override(ctx, one.Key, Overlay{Metadata: map[string]string{"a": "2"}}) },
+		func() error { return l.Override(ctx, one.Key, Overlay{Weight: ptr(4.0)}) },
+		func() error { return l.UpdateService(ctx, ServiceConfig{Service: one.Service, ProtectThreshold: 1}) },
+		func() error {
+			return l.SetCluster(ctx, ClusterConfig{Cluster: Cluster{one.Service, "DEFAULT"}, Checker: Checker{Type: "TCP"}})
+		},
+	}
+	for i, change := range changes {
+		if l.ok(change()); len(log.commands) != n+i+1 {
+			t.Errorf("change %d was not written", i)
+		}
 	}
 }
 

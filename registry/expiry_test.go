@@ -270,7 +270,7 @@ func TestLateBeatDoesNotTouchTheNextTenant(t *testing.T) {
 // Very many at once, as when a rack loses its network.
 func TestMassExpiry(t *testing.T) {
 	live(t, func(l life) {
-		const n = 50_000
+		const n = 20_000
 		for i := range n {
 			l.register(typical(i, true))
 		}

@@ -126,7 +126,7 @@ func (s *Store) registerPersistent(ctx context.Context, i Instance, mustExist bo
 		return err
 	}
 	defer s.unclaim(i.Service)
-	return s.submit(ctx, m.encode())
+	return s.submit(ctx, m)
 }
 
 // claim keeps ephemeral instances out of the service while a persistent one is
@@ -184,7 +184,7 @@ func (s *Store) Deregister(ctx context.Context, k Key) error {
 	if !s.holds(k) {
 		return nil
 	}
-	return s.submit(ctx, command{op: opDeregister}.aim(k).encode())
+	return s.submit(ctx, command{op: opDeregister}.aim(k))
 }
 
 func (s *Store) deregisterEphemeral(k Key) {
@@ -238,7 +238,7 @@ func (s *Store) Get(_ context.Context, k Key) (Instance, error) {
 	if !ok {
 		return Instance{}, missing(k, v != nil && len(v.slots) > 0)
 	}
-	return h.instance(v, slot, &memo{}), nil
+	return h.instance(v, slot, memo{}), nil
 }
 
 // SetHealth changes the health of an instance and nothing else, if it has not
@@ -257,7 +257,7 @@ func (s *Store) SetHealth(ctx context.Context, seen Instance, healthy bool) erro
 	if needless, err := s.judge(m); err != nil || needless {
 		return err
 	}
-	return s.submit(ctx, m.encode())
+	return s.submit(ctx, m)
 }
 
 // judge tells, without changing anything, what a health command would come to.

@@ -35,6 +35,13 @@ func (o *Overlay) merge(change Overlay, whole bool) {
 	}
 }
 
+// changedBy tells whether merge would make a difference.
+func (o *Overlay) changedBy(change Overlay, whole bool) bool {
+	return change.Weight != nil && (o.Weight == nil || *o.Weight != *change.Weight) ||
+		change.Enabled != nil && (o.Enabled == nil || *o.Enabled != *change.Enabled) ||
+		(change.Metadata != nil || whole) && !maps.Equal(o.Metadata, change.Metadata)
+}
+
 // apply lays the overlay over an instance; the metadata map is a new one.
 func (o *overlay) apply(i *Instance) {
 	if o.Weight != nil {
@@ -84,7 +91,7 @@ func (s *Store) Update(ctx context.Context, k Key, weight float64, enabled bool,
 }
 
 func (s *Store) lay(ctx context.Context, k Key, o Overlay, whole bool) error {
-	if err := s.submit(ctx, command{op: opOverlay, overlay: o, whole: whole}.aim(k).encode()); err != nil {
+	if err := s.change(ctx, command{op: opOverlay, overlay: o, whole: whole}.aim(k)); err != nil {
 		return err
 	}
 	s.sayOdd(k, o.Metadata)

@@ -49,12 +49,12 @@ func (s *Store) fill(page *Page, service Service, after Key) (full bool) {
 			at++
 		}
 	}
-	var m memo
+	m := memo{}
 	for _, slot := range v.slots[at:] {
 		if len(page.Instances) == pageLen {
 			return true
 		}
-		i := h.instance(v, slot, &m)
+		i := h.instance(v, slot, m)
 		page.Instances = append(page.Instances, i)
 		if c, set := v.cluster(i.Cluster); set {
 			page.Checkers[c.Cluster] = c.Checker

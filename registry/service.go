@@ -40,14 +40,14 @@ func (s *Store) UpdateService(ctx context.Context, c ServiceConfig) error {
 	if !exists {
 		return unknownService(c.Service)
 	}
-	return s.submit(ctx, c.command(ephemeral, true))
+	return s.change(ctx, c.command(ephemeral, true))
 }
 
-func (c ServiceConfig) command(ephemeral, mustExist bool) []byte {
+func (c ServiceConfig) command(ephemeral, mustExist bool) command {
 	return command{
 		op: opService, service: c.Service, ephemeral: ephemeral, mustExist: mustExist,
 		threshold: c.ProtectThreshold, metadata: encodeMetadata(c.Metadata), selector: c.Selector,
-	}.encode()
+	}
 }
 
 func unknownService(service Service) error {
@@ -65,7 +65,7 @@ func (s *Store) DeleteService(ctx context.Context, service Service) error {
 	if gone || err != nil {
 		return err
 	}
-	return s.submit(ctx, m.encode())
+	return s.submit(ctx, m)
 }
 
 // startDelete removes a service of which the log knows nothing at once, and
@@ -100,10 +100,10 @@ func (s *Store) SetCluster(ctx context.Context, c ClusterConfig) error {
 	if !exists {
 		return &Refusal{ServiceUnknown, "service not found:" + c.Grouped()}
 	}
-	return s.submit(ctx, command{
+	return s.change(ctx, command{
 		op: opCluster, service: c.Service, ephemeral: ephemeral, cluster: cmp.Or(c.Name, DefaultCluster),
 		checker: c.Checker, metadata: encodeMetadata(c.Metadata),
-	}.encode())
+	})
 }
 
 func (s *Store) applyService(h *shard, m command) error {

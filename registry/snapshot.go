@@ -254,6 +254,9 @@ func (s *Store) restore(o *stored, now stamp) {
 	}
 	for i := range o.instances {
 		one := &o.instances[i]
+		if _, twice := h.find(v, one.IP, one.Port); twice {
+			continue // no store writes that; two slots for one key would be worse
+		}
 		one.Metadata = mustMetadata(o.encoded[i])
 		slot := h.insert(v, one.IP, one.Port)
 		h.publish(v, slot, *one, o.encoded[i], now)

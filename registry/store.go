@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"fmt"
 	"hash/maphash"
 	"math/rand/v2"
 	"sync"
@@ -104,18 +105,50 @@ func (s *Store) Counts() Counts {
 }
 
 // submit makes a command durable and gives what came of it.
-func (s *Store) submit(ctx context.Context, command []byte) error {
+func (s *Store) submit(ctx context.Context, m command) error {
 	var result any
 	if s.log == nil {
-		result = s.Apply(0, command)
+		result = s.Apply(0, m.encode())
 	} else {
 		var err error
-		if result, err = s.log.Append(ctx, command); err != nil {
-			return err
+		if result, err = s.log.Append(ctx, m.encode()); err != nil {
+			return fmt.Errorf("cannot write a change of %s: %w", m.service, err)
 		}
 	}
 	if err, failed := result.(error); failed {
 		return err
 	}
 	return nil
+}
+
+// change is submit for what an operator says, which is said again and again by
+// those who want to be sure: what changes nothing is not written down.
+func (s *Store) change(ctx context.Context, m command) error {
+	if s.needless(m) {
+		return nil
+	}
+	return s.submit(ctx, m)
+}
+
+func (s *Store) needless(m command) bool {
+	h := s.shard(m.service)
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	v := h.services[m.service]
+	if v == nil || len(v.slots) == 0 { // an empty service begins its 60 s anew
+		return false
+	}
+	if m.op == opOverlay {
+		o := v.overlays[place{m.ip, m.cluster, m.port}]
+		return o != nil && !o.changedBy(m.overlay, m.whole)
+	}
+	c := v.config
+	if c == nil {
+		return false
+	}
+	if m.op == opService {
+		return c.threshold == m.threshold && c.metadata == m.metadata && c.selector == m.selector
+	}
+	known, set := c.clusters[m.cluster]
+	return set && known == clusterConfig{m.checker, m.metadata}
 }

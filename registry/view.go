@@ -3,20 +3,19 @@ package registry
 import "slices"
 
 // memo spares decoding the same metadata again for each of many instances.
-type memo struct {
-	number uint32
-	values map[string]string
-}
+type memo map[uint32]map[string]string
 
-func (m *memo) read(h *shard, number uint32) map[string]string {
-	if m.values == nil || m.number != number {
-		m.number, m.values = number, mustMetadata(h.metadata.value(number))
+func (m memo) read(h *shard, number uint32) map[string]string {
+	values, known := m[number]
+	if !known {
+		values = mustMetadata(h.metadata.value(number))
+		m[number] = values
 	}
-	return m.values
+	return values
 }
 
 // instance reads a slot, with the overlay applied.
-func (h *shard) instance(v *service, slot uint32, m *memo) Instance {
+func (h *shard) instance(v *service, slot uint32, m memo) Instance {
 	r := h.slots.record(slot)
 	i := Instance{
 		Key: Key{
@@ -48,9 +47,9 @@ func (s *Store) All(service Service) []Instance {
 		return nil
 	}
 	all := make([]Instance, len(v.slots))
-	var m memo
+	m := memo{}
 	for i, slot := range v.slots {
-		all[i] = h.instance(v, slot, &m)
+		all[i] = h.instance(v, slot, m)
 	}
 	return all
 }
@@ -67,10 +66,10 @@ func (s *Store) View(service Service, q Query) View {
 		return View{}
 	}
 	view := View{Exists: true, Ephemeral: v.ephemeral}
-	var m memo
+	m := memo{}
 	healthy := 0
 	for _, slot := range v.slots {
-		i := h.instance(v, slot, &m)
+		i := h.instance(v, slot, m)
 		if !i.Enabled || q.HealthyOnly && !i.Healthy || len(q.Clusters) > 0 && !slices.Contains(q.Clusters, i.Cluster) {
 			continue
 		}
