@@ -137,9 +137,13 @@ func (s *Server) recovered(ctx *fasthttp.RequestCtx) {
 }
 
 func (s *Server) serve(table map[string]route, r *call) {
-	query := []byte(nil)
-	r.path, query = target(r.ctx)
-	there, ok := table[string(r.path)]
+	path, query, _ := bytes.Cut(r.ctx.RequestURI(), []byte("?"))
+	there, ok := table[string(path)]
+	if !ok { // not plain, perhaps: look again when fasthttp has decoded and cleaned it
+		path = r.ctx.Path()
+		there, ok = table[string(path)]
+	}
+	r.path = path
 	if !ok {
 		s.unknown(r)
 		return
@@ -152,21 +156,6 @@ func (s *Server) serve(table map[string]route, r *call) {
 	}
 	r.form.read(query, formBody(r.ctx))
 	h(s, r)
-}
-
-// target gives path and query of the request as they came. Only a path that is
-// not plain is decoded and cleaned by fasthttp first.
-func target(ctx *fasthttp.RequestCtx) (path, query []byte) {
-	path, query, _ = bytes.Cut(ctx.RequestURI(), []byte("?"))
-	if i := bytes.IndexByte(query, '#'); i >= 0 {
-		query = query[:i]
-	}
-	odd := len(path) == 0 || path[0] != '/' || bytes.IndexByte(path, '%') >= 0 ||
-		bytes.Contains(path, []byte("//")) || bytes.Contains(path, []byte("/."))
-	if odd {
-		path = ctx.Path()
-	}
-	return path, query
 }
 
 // formBody gives the body when it is a form, whatever the method.
