@@ -113,7 +113,7 @@ func TestWatchHearsOfEveryKindOfChangeAndOfNothingElse(t *testing.T) {
 		f("health", func() { l.ok(l.SetHealth(l.Context(), db, false)) }, true)
 		f("the same health", func() { l.ok(l.SetHealth(l.Context(), db, false)) }, false)
 		f("cluster", func() { l.ok(l.SetCluster(l.Context(), ClusterConfig{Cluster: Cluster{db.Service, "C"}})) }, true)
-		f("service", func() { l.ok(l.UpdateService(l.Context(), ServiceConfig{Service: db.Service})) }, true)
+		f("service", func() { l.ok(l.UpdateService(l.Context(), ServiceConfig{Service: db.Service, ProtectThreshold: 0.5})) }, true)
 		f("deregister", func() { l.ok(l.Deregister(l.Context(), db.Key)) }, true)
 		f("delete", func() { l.ok(l.DeleteService(l.Context(), db.Service)) }, true)
 		image := snapshot(l, l.Store)
