@@ -40,9 +40,6 @@ func (a *Asker) each(ctx context.Context, start time.Time, host string, port uin
 		}
 		failed = append(failed, fault(ctx, start, err))
 		tried = append(tried, target.String())
-		if ctx.Err() != nil {
-			break
-		}
 	}
 	answer := worst(failed)
 	if len(tried) > 0 {
@@ -91,11 +88,7 @@ func (a *Asker) resolve(ctx context.Context, host string) ([]netip.Addr, error) 
 	if len(addrs) == 0 {
 		return nil, &net.DNSError{Err: "no addresses", Name: host, IsNotFound: true}
 	}
-	addrs = addrs[:min(len(addrs), maxAddresses)]
-	for i := range addrs {
-		addrs[i] = addrs[i].Unmap()
-	}
-	return addrs, nil
+	return addrs[:min(len(addrs), maxAddresses)], nil
 }
 
 // lookup asks the name servers. It leaves nothing behind when ctx ends: the
