@@ -320,14 +320,15 @@ func TestBeatAfterTheRegistryForgot(t *testing.T) {
 	}
 }
 
-// A page of as many instances as there can be, with all the metadata they can
-// have, is not cut off.
+// A page of as many instances as there can be, with all the metadata that
+// Nacos lets them have and six bytes of JSON for each character of it, is not
+// cut off.
 func TestLargestPage(t *testing.T) {
 	s := realSite(t)
 	for n := range 600 {
 		i := orders()
 		i.Name, i.Ephemeral = fmt.Sprintf("s%d", n), false
-		i.Metadata = map[string]string{"k": strings.Repeat("\x01", 8<<10)}
+		i.Metadata = map[string]string{"k": strings.Repeat("\x01", 1500)}
 		if err := s.store.Register(t.Context(), i); err != nil {
 			t.Fatal(err)
 		}

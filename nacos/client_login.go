@@ -107,21 +107,16 @@ func (l *login) failed(password string, why error, most time.Duration) {
 	l.next = time.Now().Add(l.pause/2 + rand.N(l.pause/2))
 }
 
-// worked notes that the token of the last login was taken.
-func (l *login) worked() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.pause, l.next = 0, time.Time{}
-}
-
 // accept keeps a token. It is renewed after 80 to 90 % of its life, by the
-// monotonic clock.
+// monotonic clock. A login that worked ends the pause, and leaves no more of it
+// than a token that does not help deserves.
 func (l *login) accept(token string, ttl time.Duration, now time.Time) {
 	l.hide(token)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.token, l.expires = token, now.Add(ttl)
 	l.renew = now.Add(ttl - ttl/10 - rand.N(ttl/10))
+	l.pause, l.next = min(l.pause, pauseOther), time.Time{}
 }
 
 // later puts a renewal off that failed while the old token still holds.
@@ -156,7 +151,6 @@ func (c *Client) send(ctx context.Context, s *server, q request) (answer, error)
 		return a, err
 	}
 	if !denied(a.status) {
-		c.login.worked()
 		return a, nil
 	}
 	if password, err := c.login.password(); err == nil {
