@@ -267,6 +267,12 @@ func TestBrakeHoldsAndLetsGo(t *testing.T) {
 		if state := w.prober.Targets(0, 1).State; !strings.Contains(state, "held") {
 			t.Errorf("the state is %q", state)
 		}
+		held := map[registry.Key]time.Time{}
+		for i := range w.prober.core.table.size() {
+			if row := w.prober.core.table.at(i); row.live && row.heldAt > 0 {
+				held[row.key()] = w.prober.start.Add(row.heldAt)
+			}
+		}
 		// 1 % of 300 targets: 3 a second.
 		before := w.unhealthy()
 		for range 60 {
@@ -278,6 +284,12 @@ func TestBrakeHoldsAndLetsGo(t *testing.T) {
 			before = now
 		}
 		w.until("all marked", 3*time.Minute, func() bool { return w.unhealthy() == 200 })
+		for key, at := range held {
+			asked := w.network.since(at.Add(tick100), "tcp://"+key.Address())[0].Sub(at)
+			if asked < w.cfg.ProbeInterval || asked > w.cfg.ProbeInterval+tick100 {
+				t.Errorf("%s was asked again %v after it was held, want one period", key, asked)
+			}
+		}
 		t.Logf("%d marked before the brake, all after %v", early, time.Since(start))
 		if w.said("is held") != 1 {
 			t.Errorf("said %d times that the brake is on", w.said("is held"))
@@ -627,10 +639,10 @@ func TestReadingFails(t *testing.T) {
 		}
 		w.start(p)
 		w.pass(time.Minute)
-		w.network.set(key.Address(), after(time.Hour, well)) // asked, and no answer yet
+		w.network.set(key.Address(), cannot)
 		w.pass(25 * time.Second)
 		r.broken = false
-		w.pass(2 * time.Second)
+		w.pass(backoffMost + time.Second)
 		if !w.healthy(key) {
 			t.Error("marked without an answer after the registry could be read again")
 		}
@@ -729,6 +741,27 @@ func TestLongDeadBlackHolesBlindNobody(t *testing.T) {
 			if silent := w.prober.core.sight.silent; silent > 0 {
 				t.Fatalf("%d count as silent", silent)
 			}
+		}
+	})
+}
+
+// Single failures that pass, as lost packets make them, do not add up.
+func TestBrakeIgnoresWhatPasses(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.fleet(60)
+		w.run(false)
+		w.pass(30 * time.Second)
+		for i := range 60 {
+			var once sync.Once
+			w.network.set(address(i), func(ctx context.Context) check.Answer {
+				how := well
+				once.Do(func() { how = refusing })
+				return how(ctx)
+			})
+		}
+		w.pass(21 * time.Second)
+		if w.said("is held") > 0 || w.unhealthy() > 0 {
+			t.Errorf("%d marked; the log:\n%s", w.unhealthy(), w.log.String())
 		}
 	})
 }

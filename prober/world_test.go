@@ -145,9 +145,12 @@ func (l *link) List(ctx context.Context, from string) (registry.Page, error) {
 	if err != nil {
 		return registry.Page{}, err
 	}
-	page, err := store.List(ctx, from)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.spoil != nil {
+		from = ""
+	}
+	page, err := store.List(ctx, from)
 	if l.empty {
 		return registry.Page{}, nil
 	}
