@@ -38,6 +38,10 @@ func TestTCPIsHalfOpenUnlessFull(t *testing.T) {
 		t.Errorf("the first connection seen ended with %v, want the orderly end of the full one", err)
 	}
 	conn.Close()
+	ln.SetDeadline(time.Now().Add(50 * time.Millisecond)) // whatever came is in the queue by now
+	if conn, err := ln.Accept(); err == nil {
+		t.Errorf("a second connection was seen, from %s", conn.RemoteAddr())
+	}
 	ln.Close()
 	expect(t, a, "tcp://"+address.String(), Sick, "refused ("+address.String()+")")
 }
