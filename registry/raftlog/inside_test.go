@@ -1,11 +1,17 @@
 package raftlog
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/sirupsen/logrus"
+
+	"github.com/sidebeat/sidebeat/registry"
 )
 
 // InFlight tells tests that a command is on its way.
@@ -31,4 +37,53 @@ func TestWhatRaftSays(t *testing.T) {
 	f(logrus.InfoLevel, warn, "")
 	f(logrus.DebugLevel, warn, "level=debug msg=\"the registry's log says\" cause=\"heartbeat timeout reached last=n1\"\n")
 	f(logrus.InfoLevel, fault, "level=error msg=\"the registry's log reports a fault\" cause=\"failed to commit logs node=1 error=disk servers=1 of 2\"\n")
+}
+
+// The gate shuts under its limit, opens a quarter above it, and says each once.
+func TestGate(t *testing.T) {
+	f := func(least, size uint64, free []uint64, want string) {
+		t.Helper()
+		var b strings.Builder
+		log := logrus.New()
+		log.SetOutput(&b)
+		var now uint64
+		g := &gate{least: least, log: log.WithFields(nil), measure: func(string) (uint64, uint64, error) {
+			if now == 0 {
+				return 0, 0, errors.New("cannot be measured")
+			}
+			return now, size, nil
+		}}
+		got := ""
+		synctest.Test(t, func(t *testing.T) {
+			for _, now = range free {
+				time.Sleep(lookAge)
+				err := g.pass()
+				if err != nil && !errors.Is(err, registry.ErrUnavailable) {
+					t.Error(err)
+				}
+				got += map[bool]string{true: "+", false: "-"}[err == nil]
+			}
+		})
+		if got += fmt.Sprint(strings.Count(b.String(), "\n")); got != want {
+			t.Errorf("least %d of %d, free %v: got %s, want %s; said:\n%s", least, size, free, got, want, &b)
+		}
+	}
+	f(100, 1000, []uint64{500, 100, 99, 100, 124, 125, 100, 99}, "++---++-3")
+	f(100, 10_000, []uint64{500, 200, 199, 249, 250}, "++--+2") // 2 % of the disk are more
+	f(100, 1000, []uint64{500, 0, 99, 0, 500, 0}, "++--++2")    // what cannot be measured changes nothing
+}
+
+// A look at the disk is made at most four times a second.
+func TestGateLooksSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		looks := 0
+		g := &gate{log: logrus.New().WithFields(nil), measure: func(string) (uint64, uint64, error) { looks++; return 1, 1, nil }}
+		for range 1000 {
+			time.Sleep(time.Millisecond)
+			g.pass()
+		}
+		if looks < 3 || looks > 4 {
+			t.Errorf("%d looks in a second, want 4", looks)
+		}
+	})
 }
