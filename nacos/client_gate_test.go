@@ -57,7 +57,7 @@ func (s *slowNacos) create() {
 // runs nothing brings the instance back.
 func TestNothingComesBack(t *testing.T) {
 	for seed := range 1000 {
-		s, err, took := leaveWhileBusy(t, uint64(seed), time.Second)
+		s, took, err := leaveWhileBusy(t, uint64(seed), time.Second)
 		if err != nil || took > 7*time.Second || s.there || s.revived > 0 {
 			t.Fatalf("run %d: %v after %v, there %v, brought back %d times", seed, err, took, s.there, s.revived)
 		}
@@ -69,7 +69,7 @@ func TestNothingComesBack(t *testing.T) {
 func TestNothingStays(t *testing.T) {
 	revived := 0
 	for seed := range 300 {
-		s, err, took := leaveWhileBusy(t, uint64(seed), 2*time.Second)
+		s, took, err := leaveWhileBusy(t, uint64(seed), 2*time.Second)
 		if err != nil && !errors.Is(err, registry.ErrUnavailable) || took > 12*time.Second || s.there {
 			t.Fatalf("run %d: %v after %v, there %v, brought back %d times", seed, err, took, s.there, s.revived)
 		}
@@ -82,7 +82,7 @@ func TestNothingStays(t *testing.T) {
 
 // leaveWhileBusy registers an instance, keeps beating, marking and registering
 // it, and deregisters it in the middle of that.
-func leaveWhileBusy(t *testing.T, seed uint64, slowest time.Duration) (s *slowNacos, err error, took time.Duration) {
+func leaveWhileBusy(t *testing.T, seed uint64, slowest time.Duration) (s *slowNacos, took time.Duration, err error) {
 	synctest.Test(t, func(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, seed))
 		var lock sync.Mutex
@@ -120,7 +120,7 @@ func leaveWhileBusy(t *testing.T, seed uint64, slowest time.Duration) (s *slowNa
 		running.Wait()
 		time.Sleep(20 * time.Second) // until the server is done too
 	})
-	return s, err, took
+	return s, took, err
 }
 
 // A write that begins during a deregistration is not sent.

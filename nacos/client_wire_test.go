@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -41,9 +42,7 @@ func TestRequests(t *testing.T) {
 		"ip": {"10.0.0.7"}, "port": {"8080"}, "ephemeral": {"true"},
 	}
 	whole := url.Values{"weight": {"2.5"}, "enabled": {"false"}, "healthy": {"false"}, "metadata": {`{"k":"a&b=c+d %41;日本"}`}}
-	for name, value := range key {
-		whole[name] = value
-	}
+	maps.Copy(whole, key)
 	f := func(n int, method, path string, query url.Values) {
 		t.Helper()
 		q := s.requests()[n]
