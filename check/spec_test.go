@@ -100,6 +100,16 @@ func TestParseSpecFaults(t *testing.T) {
 	f("push:a/b", `holds '/'`)
 	f("push:"+strings.Repeat("a", 129), "at most 128 bytes")
 	f("none:x", "too much")
+}
+
+func TestParseSpecOptionFaults(t *testing.T) {
+	f := func(raw, want string) {
+		t.Helper()
+		s, err := ParseSpec(raw)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, %v, want an error with %q", raw, s, err, want)
+		}
+	}
 	f("http://:1/#statsu=200", `unknown option "statsu": did you mean "status"?`)
 	f("http://:1/#Timeout=1s", `did you mean "timeout"?`)
 	f("tcp://:1#status=200", `option "status" does not apply to tcp checks`)
