@@ -1,6 +1,7 @@
 package nacos
 
 import (
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -142,6 +143,36 @@ func TestFirstBeats(t *testing.T) {
 		}
 		if got := beat("G@@", `{}`, ""); got.status != 400 {
 			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// TestBeatIsForTheAddressInItsJSON, not for that of the parameters.
+func TestBeatIsForTheAddressInItsJSON(t *testing.T) {
+	inBubble(t, &Server{}, func(t *testing.T, d dialer) {
+		const other = "&ip=10.0.0.2&port=8080"
+		d.wants(t, 200, "ok", "POST", registerPath+"healthy=false&serviceName=s"+hostPort, "")
+		d.wants(t, 200, "ok", "POST", registerPath+"healthy=false&serviceName=s"+other, "")
+		d.wants(t, 200, takenText, "PUT", beatPath+"serviceName=s"+other, "beat="+url.QueryEscape(`{"ip":"10.0.0.1","port":8080}`))
+		if !d.found(t, "serviceName=s"+hostPort).Healthy || d.found(t, "serviceName=s"+other).Healthy {
+			t.Error("the wrong one was healed")
+		}
+	})
+}
+
+func TestBeatOfTheOtherKindIsRefused(t *testing.T) {
+	inBubble(t, &Server{}, func(t *testing.T, d dialer) {
+		d.wants(t, 200, "ok", "POST", registerPath+"serviceName=s"+hostPort, "")
+		d.wants(t, 400, "errCode: 400, errMsg: Current service DEFAULT_GROUP@@s is ephemeral service, can't register persistent instance. ",
+			"PUT", beatPath+"serviceName=s", "beat="+url.QueryEscape(`{"ip":"10.0.0.1","port":8080,"ephemeral":false}`))
+	})
+}
+
+func TestOnlyFormsAreReadAsForms(t *testing.T) {
+	inBubble(t, &Server{}, func(t *testing.T, d dialer) {
+		got := d.do(t, "POST", registerPath+"serviceName=s"+hostPort, http.Header{"Content-Type": {"application/json"}}, "healthy=false")
+		if got.status != 200 || !d.found(t, "serviceName=s"+hostPort).Healthy {
+			t.Errorf("%+v, and the body was read", got)
 		}
 	})
 }
