@@ -90,7 +90,7 @@ func (s *site) agentWorks(ctx context.Context) bool {
 func (s *site) lifeOfOrders(ctx context.Context) []step {
 	waits := func() bool { return s.agentWorks(ctx) && s.gone(ctx, s.orders)() }
 	return []step{
-		{act: "registry started", do: func() error { return s.startRegistry(ctx) }, seen: "it serves", so: func() bool { return s.client.serves(ctx) }},
+		{act: "registry started", do: func() error { return s.startRegistry(ctx) }, seen: "it serves", so: func() bool { return s.serves(ctx) }},
 		{act: "agent started before its app", do: s.startAgent, seen: "it works, and nothing is listed", so: waits},
 		{act: "orders started", do: s.startOrders, seen: "orders is registered and healthy", so: s.healthy(ctx, s.orders)},
 		{act: "orders killed", do: func() error { s.ordersRuns.kill(); return nil }, seen: "orders is unhealthy", so: s.unhealthy(ctx, s.orders)},

@@ -33,7 +33,7 @@ func main() {
 func command(ctx context.Context, args []string) error {
 	switch {
 	case len(args) == 1 && args[0] == "run":
-		return onSite(ctx, pace{probe: "5s"}, runForever)
+		return onSite(ctx, pace{port: 8848, adminPort: 9182, agentPort: 9180, probe: "5s"}, runForever)
 	case len(args) == 1 && args[0] == "demo":
 		return onSite(ctx, pace{probe: "1s", metadata: quickDeath}, demo)
 	case len(args) == 2 && args[0] == "app-http":

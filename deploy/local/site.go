@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,14 +10,11 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/sidebeat/sidebeat/admin"
 	"github.com/sidebeat/sidebeat/run"
 )
 
 const (
-	usualPort      = 8848
-	usualAdminPort = 9182
-	usualAgentPort = 9180
-
 	startWithin = 20 * time.Second
 	lookEvery   = 100 * time.Millisecond
 )
@@ -25,8 +23,11 @@ const (
 // after 3 s of silence, deleted after 5 s.
 const quickDeath = "preserved.heart.beat.interval=1000,preserved.heart.beat.timeout=3000,preserved.ip.delete.timeout=5000"
 
-// pace is how fast the site lives.
+// pace is how fast the site lives, and where.
 type pace struct {
+	// The ports that are taken if they are free; 0: any.
+	port, adminPort, agentPort uint16
+
 	probe    string // SIDEBEAT_PROBE_INTERVAL
 	metadata string // SIDEBEAT_METADATA of the agent
 }
@@ -46,18 +47,18 @@ type site struct {
 }
 
 func (s *site) choosePorts(ctx context.Context) error {
-	at, err := freePort(ctx, usualPort)
+	at, err := freePort(ctx, s.port)
 	if err != nil {
 		return err
 	}
-	if at != usualPort {
-		fmt.Printf("port %d is in use on this machine (a Nacos?), so the registry takes port %d\n", usualPort, at)
+	if at != s.port && s.port != 0 {
+		fmt.Printf("port %d is in use on this machine (a Nacos?), so the registry takes port %d\n", s.port, at)
 	}
 	s.client = newClient(net.JoinHostPort("127.0.0.1", port(at)))
-	if s.admin, err = freePort(ctx, usualAdminPort); err != nil {
+	if s.admin, err = freePort(ctx, s.adminPort); err != nil {
 		return err
 	}
-	if s.agentAdmin, err = freePort(ctx, usualAgentPort); err != nil {
+	if s.agentAdmin, err = freePort(ctx, s.agentPort); err != nil {
 		return err
 	}
 	s.orders, s.ledger, s.language, err = newApps(ctx, s.folder)
@@ -78,7 +79,14 @@ func (s *site) startRegistry(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	return s.await(ctx, startWithin, "the registry serves", s.registry, func() bool { return s.client.serves(ctx) })
+	return s.await(ctx, startWithin, "the registry serves", s.registry, func() bool { return s.serves(ctx) })
+}
+
+// serves tells whether our registry does, and not another one that was quicker
+// to take the port.
+func (s *site) serves(ctx context.Context) bool {
+	status, body, err := admin.Get(ctx, "127.0.0.1:"+port(s.admin), "/status")
+	return err == nil && status == 200 && bytes.Contains(body, []byte(s.folder)) && s.client.serves(ctx)
 }
 
 // startAgent starts the agent of the first app.
