@@ -364,7 +364,7 @@ func TestNameFailsThenWorks(t *testing.T) {
 	var answers atomic.Bool
 	resolver := nameServer(t, &answers)
 	dialer := &net.Dialer{Resolver: resolver}
-	c := opened(t, ClientConfig{Servers: []string{"nacos-0.test:" + port}, Dial: dialer.DialContext})
+	c := opened(t, ClientConfig{Servers: []string{"nacos-0.test:" + port}, Dial: dialer.DialContext, Budget: time.Second})
 	err = c.Register(t.Context(), orders())
 	if !errors.Is(err, registry.ErrUnavailable) || !strings.Contains(err.Error(), "no such host") {
 		t.Fatalf("got %v, want that the host is unknown", err)
