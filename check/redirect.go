@@ -46,7 +46,7 @@ func (x *exchange) follow(location string) (*hop, error) {
 	if to.Scheme != "http" && to.Scheme != "https" || to.Opaque != "" {
 		return nil, fmt.Errorf("not an http address")
 	}
-	next := hop{scheme: to.Scheme, host: x.host, port: x.port, method: x.method, target: to.RequestURI(), bare: x.bare, name: x.name}
+	next := hop{scheme: to.Scheme, host: x.host, port: x.port, method: x.method, target: strings.ReplaceAll(to.RequestURI(), " ", "%20"), bare: x.bare, name: x.name}
 	if to.Host == base.Host && to.Scheme == base.Scheme {
 		return &next, nil
 	}
