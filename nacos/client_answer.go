@@ -21,6 +21,8 @@ type failure struct {
 	cause error  // of the network; nil when a server answered
 	text  string // which server, what it said
 	blame bool   // the server's fault: another may do better
+
+	unasked bool // no server was asked: nothing is learned of any
 }
 
 func (f *failure) Error() string { return f.text }
@@ -129,9 +131,9 @@ func (a answer) page() bool {
 		a.kind != "" && bytes.HasPrefix(start, []byte("<"))
 }
 
-func (a answer) refused(word error) error { return &failure{word: word, text: a.describe("")} }
+func (a answer) refused(word error) *failure { return &failure{word: word, text: a.describe("")} }
 
-func (a answer) failed(hint string) error {
+func (a answer) failed(hint string) *failure {
 	return &failure{word: registry.ErrUnavailable, text: a.describe(hint), blame: true}
 }
 

@@ -48,7 +48,8 @@ type login struct {
 	expires time.Time
 	hidden  []string // passwords and tokens used last, never to be shown; replaced, not changed
 	tried   string   // password of the last login that was refused or did not help
-	refusal error
+	refusal *failure
+	where   *server // who refused; nil: no other would take it either
 	pause   time.Duration
 	next    time.Time // the same password is not tried before
 }
@@ -88,22 +89,25 @@ func (l *login) held(now time.Time) (token string, holds, renew bool) {
 	return l.token, l.token != "" && now.Before(l.expires), !now.Before(l.renew)
 }
 
-// paused gives the last refusal while the same password must not be tried.
-func (l *login) paused(password string, now time.Time) error {
+// paused gives the last refusal while the same password must not be tried at s.
+func (l *login) paused(password string, s *server, now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if password != l.tried || !now.Before(l.next) {
+	if password != l.tried || !now.Before(l.next) || l.where != nil && l.where != s {
 		return nil
 	}
-	return l.refusal
+	again := *l.refusal
+	again.blame, again.unasked = l.where != nil, l.where == nil
+	return &again
 }
 
-// failed notes a login that was refused or a token that did not help.
-func (l *login) failed(password string, why error, most time.Duration) {
+// failed notes a login that was refused or a token that did not help: by one
+// server, or by one that speaks for all.
+func (l *login) failed(password string, why *failure, where *server, most time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pause = min(max(pauseFirst, 2*l.pause), most)
-	l.tried, l.refusal = password, why
+	l.tried, l.refusal, l.where = password, why, where
 	l.next = time.Now().Add(l.pause/2 + rand.N(l.pause/2))
 }
 
@@ -154,7 +158,7 @@ func (c *Client) send(ctx context.Context, s *server, q request) (answer, error)
 		return a, nil
 	}
 	if password, err := c.login.password(); err == nil {
-		c.login.failed(password, a.refused(registry.ErrRefused), pauseOther)
+		c.login.failed(password, a.refused(registry.ErrRefused), nil, pauseOther)
 	}
 	return a, nil
 }
@@ -200,10 +204,10 @@ func (c *Client) relogin(ctx context.Context, s *server, old string) (string, er
 	}
 	password, err := l.password()
 	if err != nil {
-		return "", &failure{word: registry.ErrRefused, text: "cannot log in: no password: " + scrub(err.Error(), l.secrets())}
+		return "", &failure{word: registry.ErrRefused, text: "cannot log in: no password: " + scrub(err.Error(), l.secrets()), unasked: true}
 	}
 	l.hide(password)
-	if err := l.paused(password, time.Now()); err != nil {
+	if err := l.paused(password, s, time.Now()); err != nil {
 		return "", err
 	}
 	token, ttl, err := c.logIn(ctx, s, password)
@@ -249,9 +253,9 @@ func (c *Client) loginFault(a answer, password string, err error) error {
 	f.text = fmt.Sprintf("cannot log in as %q: %s", c.login.user, f.text)
 	switch {
 	case a.status == http.StatusInternalServerError:
-		c.login.failed(password, f, pauseOther)
+		c.login.failed(password, f, a.from, pauseOther)
 	case !f.blame:
-		c.login.failed(password, f, pauseRefused)
+		c.login.failed(password, f, nil, pauseRefused)
 	}
 	return f
 }

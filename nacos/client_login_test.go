@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 
 	"github.com/sidebeat/sidebeat/registry"
 )
@@ -259,6 +260,42 @@ func TestLoginAnswers500(t *testing.T) {
 		time.Sleep(pauseOther)
 		if _, err := c.Beat(t.Context(), orders()); err != nil {
 			t.Errorf("after the user was made: %v", err)
+		}
+	})
+}
+
+// A server whose login is broken does not keep the client from another one, and
+// the log does not say that the registry changed when none was asked.
+func TestBrokenLoginOfOneServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, lines := logtest.NewNullLogger()
+		broken, good := newGuarded(), newGuarded()
+		broken.down = true
+		var n network
+		broken.talk(&n, "a")
+		good.talk(&n, "b")
+		password := canaryPassword
+		c := opened(t, ClientConfig{Servers: []string{"a", "b"}, Username: "nacos", Dial: n.dial, Log: log, Password: func() (string, error) { return password, nil }})
+		c.pool.sticky = c.pool.servers[0]
+		if _, err := c.Beat(t.Context(), orders()); err != nil {
+			t.Error(err)
+		}
+		if len(lines.AllEntries()) != 1 {
+			t.Errorf("got %d lines, want one of the change", len(lines.AllEntries()))
+		}
+		good.rotate()
+		password = "canary-wrong"
+		for range 10 {
+			c.pool.sticky = c.pool.servers[0]
+			if _, err := c.Beat(t.Context(), orders()); err == nil {
+				t.Error("a wrong password was taken")
+			}
+			time.Sleep(time.Second)
+		}
+		for _, line := range lines.AllEntries()[1:] {
+			if line.Data["registry"] == "http://a:8848/nacos" {
+				t.Errorf("got %v %v, though a never answered", line.Message, line.Data)
+			}
 		}
 	})
 }

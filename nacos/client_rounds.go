@@ -108,8 +108,12 @@ func (c *Client) attempt(ctx context.Context, s *server, left int, ask func(cont
 }
 
 // settled ends a call: the server answered as a registry does, whether it did
-// what was asked or refused.
+// what was asked or refused; or nobody had to be asked.
 func (c *Client) settled(s *server, what task, err error, heard []error) error {
+	var f *failure
+	if errors.As(err, &f) && f.unasked {
+		return what.failed(err)
+	}
 	left := c.pool.good(s)
 	if left != nil && c.log != nil {
 		entry := c.log.WithField("registry", s.base)
