@@ -1,6 +1,9 @@
 // Package check knows how a question is asked: a Spec is parsed from one URL,
 // an Asker asks it once, within the deadline of the context, and gives an
 // Answer. It has no timer and writes no log.
+//
+// What was asked and is bad is Sick; what could not be asked, because something
+// on our side is missing, is Unknown. The kinds of questions stand at ParseSpec.
 package check
 
 import (

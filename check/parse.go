@@ -33,8 +33,27 @@ func ParseSpecs(raw string) ([]Spec, error) {
 	return specs, nil
 }
 
-// ParseSpec parses one check URL. The error says what is wrong and what would
-// be right; it quotes nothing of the query or the options but the faulty part.
+// ParseSpec parses one check URL:
+//
+//	http://host:port/path  https://host:port/path
+//	    method=GET  header=name:value (*)  status=200-399,401  (default 200-399)
+//	    body=text (*)  match=RE2 expression (*)  json=path==value (*)
+//	    redirects=0 to 20 (default 0)  insecure  ca=/path  servername=name
+//	tcp://host:port        full (a whole connection, which the app sees)
+//	exec:/path?arg=a&arg=b&env=NAME&env=NAME=value
+//	    output=0 to 65536 bytes that are kept (default 4096)
+//	file:/path             age=30s, up to 24h
+//	push:name              ttl=30s, up to 24h
+//	none:
+//
+// Options stand in the fragment, as in #status=200&timeout=800ms; those with
+// (*) may come several times and must all hold; timeout goes with every kind,
+// up to 10m. An empty host is loopback. The path of an HTTP check is sent byte
+// for byte; values are percent-decoded, see Escape. Of a body the first 64 KiB
+// count.
+//
+// The error says what is wrong and what would be right; it quotes nothing of
+// the query or the options but the faulty part.
 func ParseSpec(raw string) (Spec, error) {
 	s, err := parse(raw)
 	if err != nil {
