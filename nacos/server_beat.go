@@ -145,7 +145,7 @@ func (s *Server) firstBeat(c *call) (time.Duration, bool, error) {
 	if err := c.checkBeat(b); err != nil {
 		return 0, false, err
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, operationTime)
+	ctx, cancel := withinTime()
 	defer cancel()
 	return s.fullBeat(ctx, c.beaten(b))
 }

@@ -27,13 +27,21 @@ func naming(op operation) handler {
 }
 
 // operationTime bounds what one operation may take: below the 5 s after which
-// the clients of Nacos give up, so that they hear the reason.
+// the clients of Nacos give up, so that they hear the reason, and below the time
+// that a server which stops leaves to requests in flight.
 const operationTime = 4 * time.Second
 
 func (s *Server) run(op operation, c *call) (any, error) {
-	ctx, cancel := context.WithTimeout(c.ctx, operationTime)
+	ctx, cancel := withinTime()
 	defer cancel()
 	return op(ctx, s, c)
+}
+
+// withinTime gives the context of one operation. It is no child of fasthttp's
+// request: the context package would watch that in a goroutine, which may look
+// at it when it already serves somebody else.
+func withinTime() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), operationTime)
 }
 
 // open is an operation without names.
