@@ -123,10 +123,10 @@ func TestSnapshotAndLogGiveTheSameStore(t *testing.T) {
 		}
 		l.is(eph("orders", "1").Key, "up")
 		l.shows(eph("orders", "1").Key, 9, true, map[string]string{})
-		l.pass(29 * time.Second)
-		l.register(eph("orders", "1"))
-		l.pass(33 * time.Second) // the overlay is attached: the minute must not end it
-		l.register(eph("orders", "1"))
+		for range 9 { // the overlay is attached: no minute begins
+			l.pass(10 * time.Second)
+			l.beat(eph("orders", "1"))
+		}
 		l.shows(eph("orders", "1").Key, 9, true, map[string]string{})
 	})
 }
@@ -281,6 +281,35 @@ func TestKindConflictInTheLog(t *testing.T) {
 	if c := s.Counts(); c.Ephemeral != 1 || c.Persistent != 0 {
 		t.Errorf("got %+v", c)
 	}
+}
+
+// What is cleaned up is decided before it is written; what changed in between
+// stays.
+func TestCleaningIsDecidedInTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, log := logged()
+		l := life{t, s}
+		empty := per("empty", "").Service
+		l.ok(l.CreateService(l.Context(), ServiceConfig{Service: empty}))
+		l.register(per("db", "1"), per("db", "2"))
+		l.ok(l.Update(l.Context(), per("db", "9").Key, 5, true, nil))
+		l.pass(59 * time.Second)
+		log.before = func() { // once: both were decided on already
+			log.before = nil
+			l.ok(l.UpdateService(l.Context(), ServiceConfig{Service: empty, ProtectThreshold: 0.7}))
+			l.ok(l.Update(l.Context(), per("db", "9").Key, 6, true, nil))
+		}
+		l.pass(2 * time.Second)
+		if log.before != nil {
+			t.Fatal("nothing was cleaned")
+		}
+		if info, err := l.Describe(empty); err != nil || info.ProtectThreshold != 0.7 {
+			t.Errorf("got %+v %v", info, err)
+		}
+		if o, exists := l.Overlay(per("db", "9").Key); !exists || *o.Weight != 6 {
+			t.Errorf("got %+v %v", o, exists)
+		}
+	})
 }
 
 // The health write is decided where the log applies it.

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -184,6 +185,42 @@ func TestBeatHealsAtOnceAndStartsAnew(t *testing.T) {
 		l.pass(3 * time.Second)
 		l.is(one.Key, "down")
 	})
+}
+
+// Health that is written says nothing about when the instance was heard of.
+func TestSetHealthIsNoSignOfLife(t *testing.T) {
+	live(t, func(l life) {
+		one := eph("orders", "1")
+		l.register(one)
+		l.pass(12 * time.Second)
+		l.ok(l.SetHealth(l.Context(), one, false))
+		l.is(one.Key, "down")
+		l.pass(2 * time.Second)
+		l.ok(l.SetHealth(l.Context(), one, true))
+		l.is(one.Key, "up")
+		l.pass(2 * time.Second)
+		l.is(one.Key, "down")
+		l.ok(l.SetHealth(l.Context(), one, true)) // too late: the next sweep takes it back
+		l.pass(2 * time.Second)
+		l.is(one.Key, "down")
+		l.pass(11 * time.Second)
+		l.is(one.Key, "down")
+		l.pass(3 * time.Second)
+		l.is(one.Key, "gone")
+	})
+}
+
+// A revision that was seen before a restart fits nothing after it.
+func TestRevisionsOfTwoLivesDiffer(t *testing.T) {
+	first, second := NewStore(), NewStore()
+	l, m := life{t, first}, life{t, second}
+	one := eph("orders", "1")
+	l.register(one)
+	m.register(one)
+	seen, _ := l.Get(t.Context(), one.Key)
+	if err := m.SetHealth(t.Context(), seen, false); !errors.Is(err, ErrStale) || seen.Revision >= 1<<53 {
+		t.Errorf("revision %d: got %v", seen.Revision, err)
+	}
 }
 
 // The process was stopped: whatever beats it missed, nobody is to blame. After

@@ -259,8 +259,9 @@ func (p *play) override(t *rapid.T) {
 
 func (m *model) overlay(k Key) *modelOverlay {
 	if m.overlays[name(k)] == nil {
-		m.overlays[name(k)] = &modelOverlay{goneAt: m.now}
+		m.overlays[name(k)] = &modelOverlay{}
 	}
+	m.overlays[name(k)].goneAt = m.now
 	return m.overlays[name(k)]
 }
 

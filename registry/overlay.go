@@ -136,7 +136,7 @@ func (s *Store) applyOverlay(h *shard, m command) error {
 	at := place{m.ip, m.cluster, m.port}
 	o := v.overlays[at]
 	if o == nil {
-		o = &overlay{since: now}
+		o = &overlay{}
 		if v.overlays == nil {
 			v.overlays = map[place]*overlay{}
 		}
@@ -148,6 +148,7 @@ func (s *Store) applyOverlay(h *shard, m command) error {
 		o.attached = true
 		s.reperiod(h, v, slot, o)
 	} else {
+		o.since = now
 		h.idle[v] = struct{}{}
 	}
 	if len(v.slots) == 0 {

@@ -86,6 +86,8 @@ func TestOverlayLivesAMinuteAfterItsInstance(t *testing.T) {
 			l.pass(90 * time.Second) // not while its instance lives
 			l.shows(one.Key, 9, true, map[string]string{})
 			l.ok(l.Deregister(l.Context(), one.Key))
+			keeper.Port++
+			l.register(keeper)
 			l.pass(away)
 			l.register(one)
 			l.shows(one.Key, want, true, map[string]string{})

@@ -257,3 +257,10 @@ func TestListRefusesACursorThatIsNone(t *testing.T) {
 		}
 	}
 }
+
+// As in the recording 01-update.
+func TestInstanceID(t *testing.T) {
+	if got, want := InstanceID(eph("upd", "1").Key), "10.0.0.1#8080#DEFAULT#DEFAULT_GROUP@@upd"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
