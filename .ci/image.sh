@@ -9,7 +9,7 @@ rm -rf "$out"
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 
-# Every file that comes from the Dockerfile's words rather than from a copy of them.
+# What the Dockerfile says, so that it is said once.
 argument() { sed -n "s/^ARG $1=//p" Dockerfile | head -n 1; }
 user=$(sed -n 's/^USER //p' Dockerfile | sort -u)
 [[ $user =~ ^[0-9]+:[0-9]+$ ]] || { echo "the Dockerfile's USER is not one number pair: $user" >&2; exit 1; }
@@ -18,7 +18,7 @@ GOTOOLCHAIN=${GOTOOLCHAIN_FOR_IMAGE:-$(argument GO_TOOLCHAIN)} .ci/rootfs.sh "$o
 for program in agent prober registry; do
   binary=$out/$program/sidebeat-$program
   go version "$binary" | sed "s|^$out/||"
-  printf '  %d kB, files: %s\n' "$(($(stat -c %s "$binary") / 1000))" "$(cd "$out/$program" && find . -type f | sort | tr '\n' ' ')"
+  printf '  %d kB, files: %s\n' "$(($(stat -c %s "$binary") / 1000))" "$(cd "$out/$program" && find . -type f ! -path './licenses/*' | sort | tr '\n' ' ')"
 done
 
 if [ "$(id -u)" != 0 ]; then
@@ -43,4 +43,18 @@ code=0
 env -i SIDEBEAT_SERVICE=orders "$chroot" --userspec="$user" "$out/agent" /sidebeat-agent 2>"$out/refused" || code=$?
 grep -q SIDEBEAT_ADDRESS "$out/refused" && [ "$code" = 2 ] ||
   { echo "the agent without an address ended with $code and said:" >&2; cat "$out/refused" >&2; exit 1; }
+# The registry serves from its own root, keeps its data and ends in order.
+install -d -o "${user%:*}" -g "${user#*:}" "$out/registry/data"
+env -i SIDEBEAT_LISTEN=127.0.0.1:0 SIDEBEAT_ADMIN=off SIDEBEAT_DATA=/data "$chroot" --userspec="$user" "$out/registry" /sidebeat-registry 2>"$out/served" &
+registry=$!
+for _ in {1..100}; do
+  if grep -q serves "$out/served" || ! kill -0 "$registry" 2>/dev/null; then break; fi
+  sleep 0.1
+done
+code=0
+kill -TERM "$registry" 2>/dev/null || true
+wait "$registry" || code=$?
+[ "$code" = 0 ] && grep -q serves "$out/served" && [ -n "$(ls "$out/registry/data")" ] ||
+  { echo "the registry ended with $code and said:" >&2; cat "$out/served" >&2; exit 1; }
+rm -r "$out/registry/data"
 echo "each runs in its own root as $user"
