@@ -7,8 +7,6 @@
 // in testdata/golden.
 package nacos
 
-import "strings"
-
 // Paths below the context path (DefaultContext).
 const (
 	pathInstance       = "/v1/ns/instance"
@@ -73,7 +71,6 @@ const (
 	paramHasIPCount    = "hasIpCount"
 	paramUsername      = "username"
 	paramPassword      = "password"
-	paramToken         = "accessToken"
 	paramFrom          = "from" // Sidebeat only: where a page starts
 )
 
@@ -98,13 +95,3 @@ const (
 
 // groupSeparator stands between group and name of a service in one word.
 const groupSeparator = "@@"
-
-// splitGrouped takes group@@name apart; a name without a group is in the
-// group given. Only the first two parts count, as in Nacos.
-func splitGrouped(word, group string) (g, name string) {
-	parts := strings.Split(word, groupSeparator)
-	if len(parts) < 2 {
-		return group, word
-	}
-	return parts[0], parts[1]
-}
