@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/valyala/fasthttp"
+	"golang.org/x/sys/unix"
 
 	"github.com/sidebeat/sidebeat/run"
 )
@@ -37,6 +40,13 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "await": await, "request": request, "signal": signal,
+			"smalldisk": smallDisk, "fill": fill,
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "mount" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return canMount(t), nil
 		},
 	})
 }
@@ -99,6 +109,34 @@ func request(ts *testscript.TestScript, _ bool, args []string) {
 	if err != nil || strconv.Itoa(status) != args[2] || !regexp.MustCompile(args[3]).MatchString(body) {
 		ts.Fatalf("%s %s: %d %s %v, want %s %s", args[0], args[1], status, body, err, args[2], args[3])
 	}
+}
+
+// canMount tells whether a small disk can be had: that needs root.
+func canMount(t *testing.T) bool {
+	at := t.TempDir()
+	if err := unix.Mount("tmpfs", at, "tmpfs", 0, "size=1m"); err != nil {
+		t.Log("cannot mount a small disk:", err)
+		return false
+	}
+	return unix.Unmount(at, 0) == nil
+}
+
+// smalldisk FOLDER SIZE: mounts a disk there for the rest of the script.
+func smallDisk(ts *testscript.TestScript, _ bool, args []string) {
+	at := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(at, 0o700))
+	ts.Check(unix.Mount("tmpfs", at, "tmpfs", 0, "size="+args[1]))
+	ts.Defer(func() { ts.Check(unix.Unmount(at, unix.MNT_DETACH)) })
+}
+
+// fill FILE MB: makes a file of that size.
+func fill(ts *testscript.TestScript, _ bool, args []string) {
+	size, err := strconv.ParseInt(args[1], 10, 64)
+	ts.Check(err)
+	file, err := os.Create(ts.MkAbs(args[0]))
+	ts.Check(err)
+	defer file.Close()
+	ts.Check(unix.Fallocate(int(file.Fd()), 0, 0, size<<20))
 }
 
 // signal: sends SIGTERM to the background process that was started last.

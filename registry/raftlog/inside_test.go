@@ -53,7 +53,7 @@ func TestGate(t *testing.T) {
 			}
 			return now, size, nil
 		}}
-		got := ""
+		var got strings.Builder
 		synctest.Test(t, func(t *testing.T) {
 			for _, now = range free {
 				time.Sleep(lookAge)
@@ -61,11 +61,11 @@ func TestGate(t *testing.T) {
 				if err != nil && !errors.Is(err, registry.ErrUnavailable) {
 					t.Error(err)
 				}
-				got += map[bool]string{true: "+", false: "-"}[err == nil]
+				got.WriteString(map[bool]string{true: "+", false: "-"}[err == nil])
 			}
 		})
-		if got += fmt.Sprint(strings.Count(b.String(), "\n")); got != want {
-			t.Errorf("least %d of %d, free %v: got %s, want %s; said:\n%s", least, size, free, got, want, &b)
+		if got.WriteString(fmt.Sprint(strings.Count(b.String(), "\n"))); got.String() != want {
+			t.Errorf("least %d of %d, free %v: got %s, want %s; said:\n%s", least, size, free, got.String(), want, &b)
 		}
 	}
 	f(100, 1000, []uint64{500, 100, 99, 100, 124, 125, 100, 99}, "++---++-3")

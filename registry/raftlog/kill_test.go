@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// appendForever prints each command that was acknowledged; 8 writers append at
+// appendForever prints each command that was acknowledged; 32 writers append at
 // once, so that the kill meets group commits.
 func appendForever(folder string) error {
 	ctx := context.Background()
@@ -41,7 +41,7 @@ func appendForever(folder string) error {
 		return err
 	}
 	fmt.Println("ready")
-	for w := range 8 {
+	for w := range 32 {
 		all.Go(func() {
 			for i := 0; ; i++ {
 				command := fmt.Sprintf("%d-%d-%d", os.Getpid(), w, i)
@@ -104,7 +104,7 @@ func TestKill9(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	acknowledged := map[string]bool{}
 	for round := range rounds {
-		after := random.IntN(3000)
+		after := random.IntN(1500)
 		if round%5 == 0 {
 			after = -1
 		}

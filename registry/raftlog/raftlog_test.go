@@ -77,7 +77,7 @@ func TestManyAtOnceThenShort(t *testing.T) {
 func TestSnapshotWithoutAnEnd(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	acknowledged := killed(t, folder, 20_000)
+	acknowledged := killed(t, folder, 12_000)
 	l := start(t, raftlog.Config{Folder: folder})
 	got, replayed := l.machine.has()
 	if got < len(acknowledged) || replayed > got-8192 {
