@@ -20,7 +20,8 @@ var errTorn = errors.New("it ends too early or holds a value out of range")
 type codec struct {
 	buf     []byte
 	reading bool
-	err     error // reading only; after the first the fields stay zero
+	err     error                        // reading only; after the first the fields stay zero
+	decoded map[string]map[string]string // metadata that was read
 }
 
 func (c *codec) number(n *uint64) {
@@ -106,15 +107,25 @@ func (c *codec) service(s *Service) {
 	c.text(&s.Name)
 }
 
-// metadata is text that must decode, in the one order that appendMetadata gives.
+// metadata is text that must decode, in the one order that encodeMetadata gives.
+// Many instances share one: it is looked at once.
 func (c *codec) metadata(encoded *string) {
 	c.text(encoded)
 	if !c.reading || c.err != nil || *encoded == "" {
 		return
 	}
-	if values, err := decodeMetadata(*encoded); err != nil || encodeMetadata(values) != *encoded {
-		c.tear()
+	if _, known := c.decoded[*encoded]; known {
+		return
 	}
+	values, err := decodeMetadata(*encoded)
+	if err != nil || encodeMetadata(values) != *encoded {
+		c.tear()
+		return
+	}
+	if c.decoded == nil {
+		c.decoded = map[string]map[string]string{}
+	}
+	c.decoded[*encoded] = values
 }
 
 func (c *codec) overlay(o *Overlay) {

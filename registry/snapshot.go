@@ -191,6 +191,7 @@ func readStored(c *codec) (o stored) {
 	o.instances, o.encoded = make([]Instance, n), make([]string, n)
 	for i := range o.instances {
 		storeInstance(c, &o.instances[i], &o.encoded[i])
+		o.instances[i].Metadata = c.decoded[o.encoded[i]]
 	}
 	return o
 }
@@ -257,7 +258,6 @@ func (s *Store) restore(o *stored, now stamp) {
 		if _, twice := h.find(v, one.IP, one.Port); twice {
 			continue // no store writes that; two slots for one key would be worse
 		}
-		one.Metadata = mustMetadata(o.encoded[i])
 		slot := h.insert(v, one.IP, one.Port)
 		h.publish(v, slot, *one, o.encoded[i], now)
 		h.slots.record(slot).revision = one.Revision
