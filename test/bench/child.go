@@ -1,0 +1,25 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+)
+
+func sig(n int) syscall.Signal { return syscall.Signal(n) }
+
+// child plays one of the roles of a measurement.
+func child(role string, args []string) int {
+	switch role {
+	case "bare":
+		return bareHandler()
+	case "memory":
+		return memoryChild(args)
+	case "targets":
+		return targets()
+	case "app":
+		return app()
+	}
+	fmt.Fprintln(os.Stderr, "unknown role", role)
+	return 2
+}
