@@ -1,16 +1,11 @@
 package prober
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/sidebeat/sidebeat/check"
-	"github.com/sidebeat/sidebeat/health"
 	"github.com/sidebeat/sidebeat/registry"
 )
 
@@ -36,8 +31,8 @@ func TestNothingIsMarkedDownWhileTheRegistryIsAway(t *testing.T) {
 			t.Error("marked without another answer after the registry was back")
 		}
 		w.pass(time.Minute)
-		if !w.healthy(back) || len(w.link.writes) != 1 {
-			t.Errorf("what came back was marked: %v", w.link.writes)
+		if !w.healthy(back) || len(w.link.made()) != 1 {
+			t.Errorf("what came back was marked: %v", w.link.made())
 		}
 		if w.said("cannot be reached") != 1 || w.said("is reached again") != 1 {
 			t.Errorf("not said once each:\n%s", w.log.String())
@@ -54,8 +49,8 @@ func TestRegistryAnswersRubbish(t *testing.T) {
 			w.pass(21 * time.Second)
 			w.link.change(func(l *link) { l.spoil = spoil })
 			w.pass(2 * time.Minute)
-			if len(w.link.writes) > 0 {
-				t.Errorf("%s: wrote %v", what, w.link.writes)
+			if len(w.link.made()) > 0 {
+				t.Errorf("%s: wrote %v", what, w.link.made())
 			}
 			w.link.change(func(l *link) { l.spoil = nil })
 			w.network.set(keys[3].Address(), refusing)
@@ -172,7 +167,7 @@ func TestRegistryRestarts(t *testing.T) {
 			w.until("marked", 60*time.Second, func() bool { return w.unhealthy() == 1 })
 			w.pass(time.Minute)
 			if w.unhealthy() != 1 {
-				t.Errorf("%s: %d marked, want 1: %v", what, w.unhealthy(), w.link.writes)
+				t.Errorf("%s: %d marked, want 1: %v", what, w.unhealthy(), w.link.made())
 			}
 		})
 	}
@@ -239,124 +234,6 @@ func TestBlackHolesBesideLiveOnesAreMarked(t *testing.T) {
 		w.pass(45 * time.Second)
 		if got := w.unhealthy(); got != 6 {
 			t.Errorf("%d marked, want the 6 that are dead", got)
-		}
-	})
-}
-
-func TestBrakeHoldsAndLetsGo(t *testing.T) {
-	inWorld(t, func(w *world) {
-		const n = 300
-		w.fleet(n)
-		w.network.set(address(299), refusing)
-		w.run(false)
-		w.until("marked", 30*time.Second, func() bool { return w.unhealthy() == 1 })
-		w.pass(30 * time.Second)
-		for i := range 200 {
-			w.network.set(address(i), refusing)
-		}
-		w.network.set(address(299), well)
-		start := time.Now()
-		w.pass(20 * time.Second)
-		early := w.unhealthy()
-		if early > 120 || w.prober.core.tally.held < 50 {
-			t.Errorf("after one period %d of 200 marked, %d held", early, w.prober.core.tally.held)
-		}
-		if !w.healthy(instance(299).Key) {
-			t.Error("an up-write was held")
-		}
-		if state := w.prober.Targets(0, 1).State; !strings.Contains(state, "held") {
-			t.Errorf("the state is %q", state)
-		}
-		held := map[registry.Key]time.Time{}
-		for i := range w.prober.core.table.size() {
-			if row := w.prober.core.table.at(i); row.live && row.heldAt > 0 {
-				held[row.key()] = w.prober.start.Add(row.heldAt)
-			}
-		}
-		// 1 % of 300 targets: 3 a second.
-		before := w.unhealthy()
-		for range 60 {
-			w.pass(time.Second)
-			now := w.unhealthy()
-			if now-before > 4 {
-				t.Errorf("%d marked within one second, want 3", now-before)
-			}
-			before = now
-		}
-		w.until("all marked", 3*time.Minute, func() bool { return w.unhealthy() == 200 })
-		for key, at := range held {
-			asked := w.network.since(at.Add(tick100), "tcp://"+key.Address())[0].Sub(at)
-			if asked < w.cfg.ProbeInterval || asked > w.cfg.ProbeInterval+tick100 {
-				t.Errorf("%s was asked again %v after it was held, want one period", key, asked)
-			}
-		}
-		t.Logf("%d marked before the brake, all after %v", early, time.Since(start))
-		if w.said("is held") != 1 {
-			t.Errorf("said %d times that the brake is on", w.said("is held"))
-		}
-		// It has let go: a single failure later is written at once.
-		w.pass(2 * time.Minute)
-		w.network.set(address(250), refusing)
-		first := w.firstAsked("tcp://" + address(250))
-		w.until("marked", 5*time.Second, func() bool { return !w.healthy(instance(250).Key) })
-		if took := time.Since(first); took > 3*time.Second {
-			t.Errorf("marked after %v, want within 3 s", took)
-		}
-	})
-}
-
-func TestBrakeForgetsWhoRecovers(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.fleet(60)
-		w.run(false)
-		w.pass(30 * time.Second)
-		w.network.setAll(refusing)
-		w.pass(15 * time.Second)
-		w.network.setAll(nil)
-		w.pass(time.Minute)
-		if got := w.unhealthy(); got != 0 {
-			t.Errorf("%d stay marked although all are back", got)
-		}
-		if sum := w.prober.core.brake.sum; sum.failing != 0 || sum.fallen != 0 {
-			t.Errorf("%+v still weigh although all are back", sum)
-		}
-		if held := w.prober.core.tally.held; held != 0 {
-			t.Errorf("%d are held although all are back", held)
-		}
-		w.pass(3 * time.Minute)
-		for _, write := range w.link.writes[len(w.link.writes)/2:] {
-			if strings.HasSuffix(write, "false") {
-				t.Errorf("a held write came late: %s", write)
-			}
-		}
-	})
-}
-
-func TestBurstsArePacedAndUpComesFirst(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.cfg.ProbeWriteRate = 10
-		w.cfg.ProbeFall = 1
-		const n = 1000
-		w.fleet(n)
-		in := instance(5000)
-		in.Healthy = false
-		up := w.register(in)
-		w.network.set(up.Address(), blackHole)
-		w.run(false)
-		w.pass(30 * time.Second)
-		for i := range 300 {
-			w.network.set(address(i), refusing)
-		}
-		w.pass(10 * time.Second)
-		before := len(w.link.writes)
-		w.pass(5 * time.Second)
-		if got := len(w.link.writes) - before; got > 52 || got < 48 {
-			t.Errorf("%d writes in 5 s, want 50", got)
-		}
-		w.network.set(up.Address(), well)
-		w.until("up", 23*time.Second, func() bool { return w.healthy(up) })
-		if w.unhealthy() >= 300 {
-			t.Error("the up-write came after all down-writes")
 		}
 	})
 }
@@ -472,232 +349,6 @@ func TestALateFailureIsOurs(t *testing.T) {
 	}
 }
 
-func TestRefusedWriteIsSaidOnceAndTriedAgain(t *testing.T) {
-	inWorld(t, func(w *world) {
-		key := w.register(instance(1))
-		w.network.set(key.Address(), refusing)
-		w.link.refuse = fmt.Errorf("health check is still working: %w", registry.ErrRefused)
-		w.run(false)
-		w.pass(3 * time.Minute)
-		if n := w.said("refuses the health"); n != 1 {
-			t.Errorf("said %d times, want once", n)
-		}
-		w.link.change(func(l *link) { l.refuse = nil })
-		w.until("marked", 25*time.Second, func() bool { return !w.healthy(key) })
-	})
-}
-
-func TestFailedWriteIsMadeAgain(t *testing.T) {
-	inWorld(t, func(w *world) {
-		key := w.register(instance(1))
-		w.network.set(key.Address(), refusing)
-		w.link.refuse = fmt.Errorf("cannot write: %w", registry.ErrUnavailable)
-		w.run(false)
-		w.pass(3 * time.Minute)
-		if n := w.said("cannot write health"); n != 1 {
-			t.Errorf("said %d times, want once", n)
-		}
-		w.link.change(func(l *link) { l.refuse = nil })
-		w.until("marked", backoffMost+time.Second, func() bool { return !w.healthy(key) })
-		if n := w.said("can be written again"); n != 1 {
-			t.Errorf("said %d times, want once", n)
-		}
-	})
-}
-
-// stale says a few times that the instance has changed since it was read.
-type stale struct {
-	*link
-	left int
-}
-
-func (s *stale) SetHealth(ctx context.Context, seen registry.Instance, healthy bool) error {
-	if s.left > 0 {
-		s.left--
-		return registry.ErrStale
-	}
-	return s.link.SetHealth(ctx, seen, healthy)
-}
-
-func TestStaleIsReadAgain(t *testing.T) {
-	for _, times := range []int{1, 2, 7} {
-		most := 3 * time.Second // no longer than without
-		if times > staleTries {
-			most += backoffMost
-		}
-		inWorld(t, func(w *world) {
-			key := w.register(instance(1))
-			w.network.set(key.Address(), refusing)
-			p, err := New(w.cfg, &stale{w.link, times}, w.network, w.logger)
-			if err != nil {
-				t.Fatal(err)
-			}
-			w.start(p)
-			w.firstAsked("tcp://")
-			w.until("marked", most, func() bool { return !w.healthy(key) })
-		})
-	}
-}
-
-// cutter does something between the prober's reading and its writing.
-type cutter struct {
-	*registry.Store
-	between func()
-}
-
-func (c *cutter) Get(ctx context.Context, key registry.Key) (registry.Instance, error) {
-	seen, err := c.Store.Get(ctx, key)
-	if err == nil {
-		c.between()
-	}
-	return seen, err
-}
-
-// An instance is deleted at any moment around the prober's reading and writing,
-// in every other round exactly in between: it never comes back.
-func TestDeleteRacingWithWrites(t *testing.T) {
-	const rounds = 10_000
-	store := &cutter{Store: registry.NewStore()}
-	p, err := New(usualConfig(), store, &network{t: t}, quietLog())
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.with(func(c *core, now time.Duration) { c.observe(now, false) })
-	key := instance(1).Key
-	remove := func() {
-		if err := store.Deregister(t.Context(), key); err != nil {
-			t.Error(err)
-		}
-	}
-	for round := range rounds {
-		if err := store.Register(t.Context(), instance(1)); err != nil {
-			t.Fatal(err)
-		}
-		w := downWrite(p)
-		var running sync.WaitGroup
-		if store.between = func() {}; round%2 == 0 {
-			store.between = remove
-		} else {
-			running.Go(remove)
-		}
-		o, err := p.perform(t.Context(), w)
-		running.Wait()
-		if _, found := store.Store.Get(t.Context(), key); !errors.Is(found, registry.ErrNotFound) {
-			t.Fatalf("round %d: came back from the dead after %v %v", round, o, err)
-		}
-		p.with(func(c *core, now time.Duration) { c.wrote(now, w, o, err) })
-	}
-	if gone := p.core.tally.writes[gone]; gone < rounds/2 || p.core.table.n > 1 {
-		t.Errorf("%d writes found the instance gone, want half at least; %d targets left", gone, p.core.table.n)
-	}
-}
-
-// downWrite lists the one instance and wants it marked down.
-func downWrite(p *Prober) (w write) {
-	p.with(func(c *core, now time.Duration) {
-		c.begin(now)
-		c.page(now, registry.Page{Instances: []registry.Instance{instance(1)}})
-		i := c.table.find(instance(1).Key)
-		c.tally.leave(c.table.at(i))
-		c.table.at(i).opinion.Verdict = health.Down
-		c.tally.enter(c.table.at(i))
-		w = write{ref: c.table.ref(i), epoch: c.epoch, key: instance(1).Key}
-	})
-	return w
-}
-
-// Nine of thirty are not more than a third, however many of them are down by
-// the time the others fail.
-func TestBrakeLeavesLessThanAThirdAlone(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.fleet(30)
-		w.run(false)
-		w.pass(30 * time.Second)
-		for i := range 9 {
-			w.network.set(address(i), refusing)
-		}
-		w.pass(23 * time.Second)
-		if got := w.unhealthy(); got != 9 {
-			t.Errorf("%d marked, want 9", got)
-		}
-		if w.said("is held") > 0 {
-			t.Error("the brake was on")
-		}
-	})
-}
-
-// Reading one instance before a write fails while lists come through: that is
-// no contact either, and needs a fresh answer afterwards.
-func TestReadingFails(t *testing.T) {
-	inWorld(t, func(w *world) {
-		key := w.register(instance(1))
-		w.network.set(key.Address(), refusing)
-		r := &unread{link: w.link, broken: true}
-		p, err := New(w.cfg, r, w.network, w.logger)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.start(p)
-		w.pass(time.Minute)
-		w.network.set(key.Address(), cannot)
-		w.pass(25 * time.Second)
-		r.broken = false
-		w.pass(backoffMost + time.Second)
-		if !w.healthy(key) {
-			t.Error("marked without an answer after the registry could be read again")
-		}
-	})
-}
-
-type unread struct {
-	*link
-	broken bool
-}
-
-func (u *unread) Get(ctx context.Context, key registry.Key) (registry.Instance, error) {
-	if u.broken {
-		return registry.Instance{}, errCut
-	}
-	return u.link.Get(ctx, key)
-}
-
-// What somebody else has written meanwhile is not written again.
-func TestWhatIsSoAlreadyIsNotWritten(t *testing.T) {
-	inWorld(t, func(w *world) {
-		key := w.register(instance(1))
-		w.network.set(key.Address(), refusing)
-		w.run(false)
-		w.firstAsked("tcp://")
-		seen, _ := w.store.Get(t.Context(), key)
-		if err := w.store.SetHealth(t.Context(), seen, false); err != nil {
-			t.Fatal(err)
-		}
-		w.pass(time.Minute)
-		if len(w.link.writes) > 0 {
-			t.Errorf("wrote %v", w.link.writes)
-		}
-	})
-}
-
-// A list that was read before our write does not undo it.
-func TestAnOldListSaysNothing(t *testing.T) {
-	c, r := coreWithOne()
-	row := c.table.get(r)
-	old := registry.Page{Instances: []registry.Instance{instance(1)}}
-	row.decided, row.opinion.Verdict, row.asking = true, health.Down, false
-	c.begin(time.Second)
-	c.wrote(2*time.Second, write{ref: r, key: instance(1).Key}, written, nil)
-	c.page(3*time.Second, old)
-	if row.believed || row.asking {
-		t.Errorf("believed healthy %v, asked again %v: the list is older than the write", row.believed, row.asking)
-	}
-	c.begin(4 * time.Second)
-	c.page(4*time.Second, old)
-	if !row.believed || !row.asking {
-		t.Error("a newer list must be believed, and the target asked")
-	}
-}
-
 func TestSuspectsStarveNobody(t *testing.T) {
 	c := newCore(usualConfig().Probe, scope{}, 0)
 	page := registry.Page{}
@@ -738,30 +389,11 @@ func TestLongDeadBlackHolesBlindNobody(t *testing.T) {
 		}
 		for range 400 {
 			w.pass(100 * time.Millisecond)
-			if silent := w.prober.core.sight.silent; silent > 0 {
+			silent := 0
+			w.prober.with(func(c *core, _ time.Duration) { silent = c.sight.silent })
+			if silent > 0 {
 				t.Fatalf("%d count as silent", silent)
 			}
-		}
-	})
-}
-
-// Single failures that pass, as lost packets make them, do not add up.
-func TestBrakeIgnoresWhatPasses(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.fleet(60)
-		w.run(false)
-		w.pass(30 * time.Second)
-		for i := range 60 {
-			var once sync.Once
-			w.network.set(address(i), func(ctx context.Context) check.Answer {
-				how := well
-				once.Do(func() { how = refusing })
-				return how(ctx)
-			})
-		}
-		w.pass(21 * time.Second)
-		if w.said("is held") > 0 || w.unhealthy() > 0 {
-			t.Errorf("%d marked; the log:\n%s", w.unhealthy(), w.log.String())
 		}
 	})
 }

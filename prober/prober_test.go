@@ -3,6 +3,7 @@ package prober
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -138,8 +139,8 @@ func TestRestartKeepsPhaseAndFlipsNothing(t *testing.T) {
 			}
 		}
 		w.pass(time.Minute)
-		if len(w.link.writes) != 0 || w.said("target is") != 0 {
-			t.Errorf("the restart flipped %v", w.link.writes)
+		if len(w.link.made()) != 0 || w.said("target is") != 0 {
+			t.Errorf("the restart flipped %v", w.link.made())
 		}
 	})
 }
@@ -276,12 +277,12 @@ func TestWhoRegistersAgainIsAskedFirst(t *testing.T) {
 		w.network.set(key.Address(), refusing)
 		w.run(true)
 		w.until("marked", 30*time.Second, func() bool { return !w.healthy(key) })
-		writes := len(w.link.writes)
+		writes := len(w.link.made())
 		w.network.set(key.Address(), well)
 		w.register(instance(1))
 		w.pass(30 * time.Second)
-		if len(w.link.writes) != writes || !w.healthy(key) {
-			t.Errorf("the old verdict was written: %v", w.link.writes)
+		if len(w.link.made()) != writes || !w.healthy(key) {
+			t.Errorf("the old verdict was written: %v", w.link.made())
 		}
 	})
 }
@@ -299,8 +300,8 @@ func TestOnlyHealthIsWritten(t *testing.T) {
 			t.Errorf("got %+v %v", got, err)
 		}
 		w.pass(5 * time.Minute)
-		if n := len(w.link.writes); n != 1 {
-			t.Errorf("%d writes for one change: %v", n, w.link.writes)
+		if n := len(w.link.made()); n != 1 {
+			t.Errorf("%d writes for one change: %v", n, w.link.made())
 		}
 	})
 }
@@ -309,16 +310,17 @@ func TestObserverWritesNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
 		key := w.register(instance(1))
 		w.network.set(key.Address(), refusing)
-		inside := true
+		var inside atomic.Bool
+		inside.Store(true)
 		p, err := New(w.cfg, w.link, w.network, w.logger)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.Observe = func(context.Context) (bool, error) { return inside, nil }
+		p.Observe = func(context.Context) (bool, error) { return inside.Load(), nil }
 		w.start(p)
 		w.pass(2 * time.Minute)
-		if len(w.link.writes) != 0 || !w.healthy(key) {
-			t.Errorf("an observer wrote %v", w.link.writes)
+		if len(w.link.made()) != 0 || !w.healthy(key) {
+			t.Errorf("an observer wrote %v", w.link.made())
 		}
 		page := w.prober.Targets(0, 0)
 		if !page.Observing || page.Targets[0].Verdict != health.Down || w.prober.Ready() != nil {
@@ -327,7 +329,7 @@ func TestObserverWritesNothing(t *testing.T) {
 		if n := w.said("observes and writes nothing"); n != 1 {
 			t.Errorf("said %d times, want once", n)
 		}
-		inside = false
+		inside.Store(false)
 		w.until("marked", 31*time.Second, func() bool { return !w.healthy(key) })
 	})
 }
@@ -413,8 +415,8 @@ func TestOverloadStretchesThePeriod(t *testing.T) {
 				t.Fatalf("%s was asked %d times, want about 4 like all", address(i), got)
 			}
 		}
-		if w.unhealthy() != 0 || w.prober.core.tally.missed == 0 {
-			t.Errorf("%d marked, %d slots missed", w.unhealthy(), w.prober.core.tally.missed)
+		if missed := w.tally().missed; w.unhealthy() != 0 || missed == 0 {
+			t.Errorf("%d marked, %d slots missed", w.unhealthy(), missed)
 		}
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/sidebeat/sidebeat/check"
 	"github.com/sidebeat/sidebeat/netpolicy"
 	"github.com/sidebeat/sidebeat/registry"
+	"github.com/sidebeat/sidebeat/run"
 )
 
 // real runs a prober over real sockets and real time: a period of one second.
@@ -59,7 +60,7 @@ func at(t *testing.T, store *registry.Store, name, address string, metadata map[
 // becomes polls the real registry; there is no fake time over real sockets.
 func becomes(t *testing.T, store *registry.Store, key registry.Key, healthy bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); ; run.Wait(t.Context(), 5*time.Millisecond) {
 		in, err := store.Get(t.Context(), key)
 		if err == nil && in.Healthy == healthy {
 			return
@@ -119,7 +120,7 @@ func TestForbiddenAddressesAreNeverContacted(t *testing.T) {
 	at(t, store, "metadata", "169.254.169.254:80", nil)
 	p := real(t, store, netpolicy.Prober(false))
 	var once sync.Once
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); run.Wait(t.Context(), 5*time.Millisecond) {
 		answered := 0
 		for _, one := range p.Targets(0, 0).Targets {
 			if len(one.Answers) >= 2 {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -188,11 +189,36 @@ func (l *link) SetHealth(ctx context.Context, seen registry.Instance, healthy bo
 	return nil
 }
 
+// made gives the writes so far.
+func (l *link) made() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.writes)
+}
+
+// journal keeps the log; it is written by the prober while a test reads.
+type journal struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.b.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.b.String()
+}
+
 // world is a prober between a registry and a network, all in one bubble.
 type world struct {
 	*testing.T
 	cfg     Config
-	log     bytes.Buffer
+	log     journal
 	logger  *logrus.Logger
 	store   *registry.Store
 	link    *link
@@ -329,6 +355,12 @@ func (w *world) firstAsked(front string) time.Time {
 
 // said counts the log lines with this text.
 func (w *world) said(text string) int { return strings.Count(w.log.String(), text) }
+
+// tally gives the prober's counts.
+func (w *world) tally() (t tally) {
+	w.prober.with(func(c *core, _ time.Duration) { t = c.tally })
+	return t
+}
 
 // target finds one target of the status.
 func (w *world) target(key registry.Key) Target {
