@@ -32,7 +32,9 @@ func Serve(ctx context.Context, ln net.Listener, server *fasthttp.Server) error 
 		<-ctx.Done()
 		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 		defer cancel()
-		if err := server.ShutdownWithContext(drain); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		err := server.ShutdownWithContext(drain)
+		ln.Close() // a server that had not begun to serve knows of no listener to close
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			return fmt.Errorf("cannot stop serving %s: %w", ln.Addr(), err)
 		}
 		return nil
