@@ -34,7 +34,7 @@ func TestNothingIsMarkedDownWhileTheRegistryIsAway(t *testing.T) {
 		if !w.healthy(back) || len(w.link.made()) != 1 {
 			t.Errorf("what came back was marked: %v", w.link.made())
 		}
-		if w.said("cannot be reached") != 1 || w.said("is reached again") != 1 {
+		if w.said("cannot be read") != 1 || w.said("is read again") != 1 {
 			t.Errorf("not said once each:\n%s", w.log.String())
 		}
 	})

@@ -82,9 +82,9 @@ func (c *core) reach(now time.Duration, why error) {
 	}
 	switch {
 	case why != nil:
-		c.say(logrus.WarnLevel, "the registry cannot be reached; probing goes on with what is known", logrus.Fields{"cause": why.Error()})
+		c.say(logrus.WarnLevel, "the registry cannot be read; probing goes on with what is known", logrus.Fields{"cause": why.Error()})
 	case before.lost:
-		c.say(logrus.InfoLevel, "the registry is reached again", nil)
+		c.say(logrus.InfoLevel, "the registry is read again", nil)
 	}
 	c.look(now)
 }

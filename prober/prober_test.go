@@ -70,14 +70,14 @@ func TestEveryKindOfFailureCountsAlike(t *testing.T) {
 		round := make(chan target)
 		w.network.set(key.Address(), func(ctx context.Context) check.Answer { return (<-round)(ctx) })
 		w.run(false)
-		got := ""
+		var got strings.Builder
 		for _, how := range rounds {
 			round <- how
 			w.pass(4 * time.Second)
-			got += w.target(key).Verdict.String()[:1]
+			got.WriteString(w.target(key).Verdict.String()[:1])
 		}
-		if got != "uuuuuuuuddu" {
-			t.Errorf("verdicts %s, want down after round 9 and up after round 11", got)
+		if got.String() != "uuuuuuuuddu" {
+			t.Errorf("verdicts %s, want down after round 9 and up after round 11", got.String())
 		}
 		close(round)
 	})

@@ -96,7 +96,7 @@ func ownQuestion(raw string) (check.Spec, error) {
 	case "http", "https", "tcp", "none":
 		return question, nil
 	}
-	return refuse(errors.New("a prober asks http, https and tcp, or nothing with none:"))
+	return refuse(errors.New("a prober asks by http, https or tcp, or with none: nothing"))
 }
 
 func mustSpec(raw string) check.Spec {

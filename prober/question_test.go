@@ -18,12 +18,12 @@ func TestWhatIsAsked(t *testing.T) {
 		if got := w.question.At("10.0.0.7", 8080).String(); got != want {
 			t.Errorf("%v %+v: asks %s, want %s", metadata, c, got, want)
 		}
-		said := ""
+		var said strings.Builder
 		for _, err := range w.faults {
-			said += err.Error() + "\n"
+			said.WriteString(err.Error() + "\n")
 		}
-		if (fault == "") != (said == "") || !strings.Contains(said, fault) {
-			t.Errorf("%v %+v: said %q, want %q", metadata, c, said, fault)
+		if (fault == "") != (said.String() == "") || !strings.Contains(said.String(), fault) {
+			t.Errorf("%v %+v: said %q, want %q", metadata, c, said.String(), fault)
 		}
 	}
 	own := func(check string) map[string]string { return map[string]string{metaCheck: check} }
@@ -56,8 +56,8 @@ func TestWhatIsAsked(t *testing.T) {
 
 	// What is wrong falls back to the cluster's checker.
 	f(own("nonsense"), &registry.Checker{Type: "TCP", Port: 81}, "tcp://10.0.0.7:81", "must begin with")
-	f(own("exec:/bin/true"), nil, "tcp://10.0.0.7:8080", "http, https and tcp")
-	f(own("file:/etc/passwd"), nil, "tcp://10.0.0.7:8080", "http, https and tcp")
+	f(own("exec:/bin/true"), nil, "tcp://10.0.0.7:8080", "http, https or tcp")
+	f(own("file:/etc/passwd"), nil, "tcp://10.0.0.7:8080", "http, https or tcp")
 	f(own("https:///x#ca=/etc/ssl/private/key.pem"), nil, "tcp://10.0.0.7:8080", `option "ca"`)
 	f(own("http:///x#redirects=3"), nil, "tcp://10.0.0.7:8080", `option "redirects"`)
 	f(own("http:///x#method=DELETE"), nil, "tcp://10.0.0.7:8080", `option "method"`)

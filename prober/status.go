@@ -145,7 +145,7 @@ func (c *core) state() string {
 	case !c.contact.made:
 		return "waiting for the registry"
 	case c.contact.lost:
-		return "the registry cannot be reached"
+		return "the registry cannot be read"
 	case c.sight.blind():
 		return "no answer from anywhere"
 	case c.brake.until > 0 && c.braking:
