@@ -293,7 +293,7 @@ func TestLateBeatDoesNotTouchTheNextTenant(t *testing.T) {
 		}
 		next := eph("orders", "2")
 		l.register(next) // in the same millisecond: but for the generation, the same word
-		if w := &h.slots.chunks[0].words[0]; late.word != w {
+		if w := &h.slots.words[0][0]; late.word != w {
 			l.Fatal("the slot was not used again: this test shows nothing")
 		}
 		if late.beat(never - 1) {

@@ -69,22 +69,22 @@ func (r *record) key() key {
 	return key{r.ip, r.service, r.port, r.flags & (flagOdd | flagPersists)}
 }
 
-// chunkLen is the number of slots that are made at once: small, because each
-// shard has a chunk that is not full.
-const chunkLen = 128
-
-type chunk struct {
-	words   *[chunkLen]atomic.Uint64 // apart, so that a sweep reads nothing else
-	records *[chunkLen]record
-}
+// Slots are made so many at once. Records in small chunks, because each shard
+// has one that is not full; words, which are small, in long ones, because a
+// sweep reads them all and is quicker over memory that lies together.
+const (
+	recordChunk = 128
+	wordChunk   = 1024
+)
 
 // slots are the places for the instances of a shard. A slot keeps its number
 // and its address in memory as long as the store lives. Guarded by the shard's
 // lock, except that words may be read and swapped at any time.
 type slots struct {
-	chunks []chunk
-	free   []uint32
-	used   uint32 // slots ever given out
+	words   []*[wordChunk]atomic.Uint64
+	records []*[recordChunk]record
+	free    []uint32
+	used    uint32 // slots ever given out
 }
 
 // take gives an unused slot, its record zeroed.
@@ -94,12 +94,15 @@ func (s *slots) take() uint32 {
 		s.free = s.free[:last]
 		return slot
 	}
-	if int(s.used) == len(s.chunks)*chunkLen {
-		fresh := chunk{new([chunkLen]atomic.Uint64), new([chunkLen]record)}
-		for i := range fresh.words {
-			fresh.words[i].Store(uint64(never))
+	if s.used%recordChunk == 0 {
+		s.records = append(s.records, new([recordChunk]record))
+	}
+	if s.used%wordChunk == 0 {
+		fresh := new([wordChunk]atomic.Uint64)
+		for i := range fresh {
+			fresh[i].Store(uint64(never))
 		}
-		s.chunks = append(s.chunks, fresh)
+		s.words = append(s.words, fresh)
 	}
 	s.used++
 	return s.used - 1
@@ -119,13 +122,13 @@ func (s *slots) give(slot uint32) {
 }
 
 func (s *slots) word(slot uint32) *atomic.Uint64 {
-	return &s.chunks[slot/chunkLen].words[slot%chunkLen]
+	return &s.words[slot/wordChunk][slot%wordChunk]
 }
 
 func (s *slots) state(slot uint32) word { return word(s.word(slot).Load()) }
 
 func (s *slots) record(slot uint32) *record {
-	return &s.chunks[slot/chunkLen].records[slot%chunkLen]
+	return &s.records[slot/recordChunk][slot%recordChunk]
 }
 
 // set puts deadline and health of a slot whatever a beat does meanwhile.
@@ -142,11 +145,10 @@ func (s *slots) set(slot uint32, due stamp, healthy bool) {
 // overdue appends the slots whose deadline is before now: strictly, as Nacos
 // compares.
 func (s *slots) overdue(now stamp, to []uint32) []uint32 {
-	for c := range s.chunks {
-		words := s.chunks[c].words
+	for c, words := range s.words {
 		for i := range words {
 			if word(words[i].Load()).due() < now {
-				to = append(to, uint32(c*chunkLen+i))
+				to = append(to, uint32(c*wordChunk+i))
 			}
 		}
 	}
