@@ -216,9 +216,9 @@ func (a *app) nap(ctx context.Context, wait time.Duration) error {
 	a.sayHeld()
 	a.turn(0, wait)
 	before := time.Now()
-	rung, err := run.WaitOr(ctx, wait, a.bell)
+	_, err := run.WaitOr(ctx, wait, a.bell)
 	slept := max(time.Since(before), time.Now().Round(0).Sub(before.Round(0)))
-	if err == nil && !rung && slept > wait+lateness {
+	if err == nil && slept > wait+lateness {
 		a.suspect(slept)
 	}
 	return err

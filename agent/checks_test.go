@@ -104,7 +104,7 @@ func TestFreshUntil(t *testing.T) {
 		}
 	}
 	at := func(s int, v health.Verdict) checkState {
-		return checkState{answered: after(s), wait: 7 * time.Second, Hysteresis: health.Hysteresis{Verdict: v}}
+		return checkState{vouched: after(s), wait: 7 * time.Second, Hysteresis: health.Hysteresis{Verdict: v}}
 	}
 	f(1, health.Up, after(7), at(0, health.Up))
 	f(2, health.Up, after(7), at(0, health.Up), at(5, health.Up))  // all: the one that hangs counts
@@ -230,6 +230,21 @@ func TestAfterAPauseTheAppIsAskedFirst(t *testing.T) {
 		}
 		s.app.setHang(false)
 		s.over()
+	})
+}
+
+// A bad answer after the pause does not revive the old verdict.
+func TestAfterAPauseABadAnswerDoesNotCountForTheVerdict(t *testing.T) {
+	play(t, usual(), func(s *site) {
+		s.wait(20 * time.Second)
+		s.app.say(check.Sick, "refused")
+		s.agent.apps[0].suspect(20 * time.Second)
+		at := time.Now()
+		s.wait(0)
+		s.wait(10 * time.Second)
+		if n := len(s.link.since(at, "beat")) + len(s.link.since(at, "register")); n != 0 {
+			t.Errorf("%d beats and registrations after the pause, for an app that never answered well\n%s", n, s.history())
+		}
 	})
 }
 

@@ -60,10 +60,10 @@ func truth(yes bool) float64 {
 func (p *panel) age(now time.Time) time.Duration {
 	var oldest time.Duration
 	for _, c := range p.checks {
-		if c.answered.IsZero() {
+		if len(c.last) == 0 {
 			return 0
 		}
-		oldest = max(oldest, now.Sub(c.answered))
+		oldest = max(oldest, now.Sub(c.last[len(c.last)-1].at))
 	}
 	return oldest
 }

@@ -22,11 +22,11 @@ type panel struct {
 
 type checkState struct {
 	health.Hysteresis
-	wait     time.Duration // its verdict counts so long after an answer
-	answered time.Time     // when the last answer came, of whatever kind
-	well     bool          // has ever answered well
-	broken   bool          // the last answer was Unknown
-	last     []answered    // newest last
+	wait    time.Duration // its verdict counts so long after an answer
+	vouched time.Time     // when the last answer came that did not contradict the verdict
+	well    bool          // has ever answered well
+	broken  bool          // the last answer was Unknown
+	last    []answered    // newest last
 }
 
 type answered struct {
@@ -45,7 +45,6 @@ type fallout struct {
 // time of grace do not count before the first good one.
 func (p *panel) observe(i int, now time.Time, a check.Answer, grace bool) (out fallout) {
 	c := &p.checks[i]
-	c.answered = now
 	if len(c.last) == lastAnswers {
 		c.last = slices.Delete(c.last, 0, 1)
 	}
@@ -53,11 +52,17 @@ func (p *panel) observe(i int, now time.Time, a check.Answer, grace bool) (out f
 	broken := a.Kind == check.Unknown
 	out.broke, out.mended = broken && !c.broken, !broken && c.broken
 	c.broken = broken
+	if broken {
+		c.vouched = now
+	}
 	if broken || a.Kind == check.Sick && grace && !c.well {
 		return out
 	}
 	c.well = c.well || a.Kind == check.Well
 	c.Observe(a.Kind == check.Well)
+	if !c.Doubted() {
+		c.vouched = now
+	}
 	if v := p.judge(); v != p.verdict {
 		p.verdict, p.cause, out.changed = v, a.Reason, true
 	}
@@ -92,8 +97,8 @@ func (p *panel) count(v health.Verdict) (n int) {
 func (p *panel) freshUntil() time.Time {
 	var ends []time.Time
 	for _, c := range p.checks {
-		if !c.answered.IsZero() && (c.Verdict == health.Up || p.verdict != health.Up) {
-			ends = append(ends, c.answered.Add(c.wait))
+		if !c.vouched.IsZero() && (c.Verdict == health.Up || p.verdict != health.Up) {
+			ends = append(ends, c.vouched.Add(c.wait))
 		}
 	}
 	need := p.need
