@@ -16,9 +16,7 @@ import (
 func TestRegistersAtTheFirstSuccessAndNotBefore(t *testing.T) {
 	c := usual()
 	c.CheckRise = 2
-	play(t, c, func(s *site) {
-		s.app.say(check.Sick, "refused")
-		s.wait(0)
+	playFrom(t, c, func(s *site) { s.app.say(check.Sick, "refused") }, func(s *site) {
 		s.wait(time.Minute)
 		if n := len(s.link.since(s.start, "register")); n != 0 {
 			t.Errorf("registered %d times while the app never answered well", n)
@@ -156,9 +154,7 @@ func TestDrainOfADownPersistentInstanceGivesUpTheSignature(t *testing.T) {
 }
 
 func TestNeverRegisteredLeavesAtOnce(t *testing.T) {
-	play(t, usual(), func(s *site) {
-		s.app.say(check.Sick, "refused")
-		s.wait(0)
+	playFrom(t, usual(), func(s *site) { s.app.say(check.Sick, "refused") }, func(s *site) {
 		s.wait(time.Second)
 		begin := time.Now()
 		if err := s.stop(); err != nil {
@@ -230,13 +226,14 @@ func TestAppDiesWhileDraining(t *testing.T) {
 }
 
 func TestRestartWhileTheAppIsDeadBeatsNothing(t *testing.T) {
-	play(t, usual(), func(s *site) {
+	before := func(s *site) {
+		s.app.say(check.Sick, "refused")
 		// What a killed agent left behind.
 		if err := s.link.store.Register(s.t.Context(), s.agent.apps[0].life.declared); err != nil {
 			t.Fatal(err)
 		}
-		s.app.say(check.Sick, "refused")
-		s.wait(0)
+	}
+	playFrom(t, usual(), before, func(s *site) {
 		s.wait(4 * time.Second)
 		s.want("unhealthy")
 		s.wait(40 * time.Second)

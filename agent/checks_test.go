@@ -138,9 +138,7 @@ func TestPace(t *testing.T) {
 func TestGrace(t *testing.T) {
 	c := usual()
 	c.StartGrace = 30 * time.Second
-	play(t, c, func(s *site) {
-		s.app.say(check.Sick, "refused")
-		s.wait(0)
+	playFrom(t, c, func(s *site) { s.app.say(check.Sick, "refused") }, func(s *site) {
 		s.wait(20 * time.Second)
 		if v := s.agent.apps[0].verdict(); v != health.Undecided {
 			t.Errorf("got %v within the grace", v)
@@ -198,9 +196,7 @@ func TestBrokenChecker(t *testing.T) {
 }
 
 func TestBrokenCheckerAtTheStartRegistersNothing(t *testing.T) {
-	play(t, usual(), func(s *site) {
-		s.app.say(check.Unknown, "no such program")
-		s.wait(0)
+	playFrom(t, usual(), func(s *site) { s.app.say(check.Unknown, "no such program") }, func(s *site) {
 		s.wait(time.Minute)
 		if n := len(s.link.since(s.start.Add(time.Second), "")); n != 0 {
 			t.Errorf("%d calls although nobody knows how the app is", n)

@@ -55,8 +55,7 @@ func TestRegistryComesBack(t *testing.T) {
 
 // A registration that failed is made again until it is acknowledged.
 func TestRegistryAwayWhileTheAppComesUp(t *testing.T) {
-	play(t, usual(), func(s *site) {
-		s.link.set(func(l *link) { l.fault = errAway })
+	playFrom(t, usual(), func(s *site) { s.link.fault = errAway }, func(s *site) {
 		s.wait(time.Minute)
 		s.link.set(func(l *link) { l.fault = nil })
 		s.wait(period)
@@ -144,12 +143,14 @@ func TestRegistryAwayIsQuiet(t *testing.T) {
 
 // A conflict of kinds is said once and tried again slowly.
 func TestRefused(t *testing.T) {
-	play(t, usual(), func(s *site) {
+	before := func(s *site) {
 		other := s.key
 		other.Port, other.Ephemeral = 1, false
 		if err := s.link.store.Register(s.t.Context(), registry.Instance{Key: other, Weight: 1}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	playFrom(t, usual(), before, func(s *site) {
 		s.wait(5 * time.Minute)
 		if n := len(s.link.since(s.start, "")); n < 6 || n > 12 {
 			t.Errorf("%d calls in five minutes, want a few and then one a minute", n)

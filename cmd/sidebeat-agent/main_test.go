@@ -145,7 +145,7 @@ func registryIs(ts *testscript.TestScript, _ bool, args []string) {
 	s.down = nil
 }
 
-// listed SERVICE STATE...: waits for it, 10 s at most; "-" is not listed.
+// listed SERVICE STATE...: waits for it, 20 s at most; "-" is not listed.
 func listed(ts *testscript.TestScript, _ bool, args []string) {
 	want, got := strings.Join(args[1:], " "), ""
 	until(ts, func() bool {
@@ -170,7 +170,7 @@ func state(store *registry.Store, service string) string {
 }
 
 func until(ts *testscript.TestScript, done func() bool, why func() string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	for !done() {
 		if run.Wait(ctx, 5*time.Millisecond) != nil {
@@ -228,7 +228,7 @@ func ask(method, url string) (status int, body string, err error) {
 	return response.StatusCode(), string(response.Body()), err
 }
 
-// await URL STATUS REGEXP: asks until the answer matches, for 10 s at most.
+// await URL STATUS REGEXP: asks until the answer matches, for 20 s at most.
 func await(ts *testscript.TestScript, _ bool, args []string) {
 	var status int
 	var body string
