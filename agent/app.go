@@ -209,19 +209,23 @@ func (a *app) farewell() error {
 	return nil
 }
 
-// nap waits, and notices when it slept longer than it meant to: then the
-// process was stopped, or the machine suspended, which only the wall clock
-// tells; what the checks said before says nothing now.
 func (a *app) nap(ctx context.Context, wait time.Duration) error {
 	a.sayHeld()
 	a.turn(0, wait)
 	before := time.Now()
 	_, err := run.WaitOr(ctx, wait, a.bell)
-	slept := max(time.Since(before), time.Now().Round(0).Sub(before.Round(0)))
-	if err == nil && slept > wait+lateness {
-		a.suspect(slept)
-	}
+	a.notice(before, wait)
 	return err
+}
+
+// notice finds out that something took far longer than it may: then the
+// process was stopped, or the machine suspended, which only the wall clock
+// tells. What the checks said before says nothing now.
+func (a *app) notice(before time.Time, most time.Duration) {
+	now := time.Now()
+	if took := max(now.Sub(before), now.Round(0).Sub(before.Round(0))); took > most+lateness {
+		a.suspect(took)
+	}
 }
 
 func (a *app) suspect(slept time.Duration) {
@@ -268,6 +272,7 @@ func (a *app) send(ctx context.Context, do step, in registry.Instance) {
 	case read:
 		o.found, o.err = a.registry.Get(ctx, in.Key)
 	}
+	a.notice(o.began, limit)
 	a.mu.Lock()
 	a.life.done(time.Now(), o)
 	notes := a.life.notes
