@@ -76,7 +76,7 @@ func (l *life) accepted(now time.Time, o outcome) {
 		}
 		l.beatDue = l.afterBeat(now, o.began)
 	case deregister:
-		if l.holds == there {
+		if l.holds == there && l.phase == serving { // at the end the shell says that it left
 			l.note(logrus.InfoLevel, "deregistered", "", "")
 		}
 		l.holds, l.again = gone, false
