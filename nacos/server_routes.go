@@ -1,11 +1,29 @@
 package nacos
 
-import "net/http"
+import (
+	"maps"
+	"net/http"
+)
 
 // routes is the table of all that the server answers; the context path stands
 // in front of each path.
 func (s *Server) routes() map[string]route {
-	table := map[string]route{
+	placed := map[string]route{}
+	for _, table := range []map[string]route{routesV1(), routesConsole()} {
+		for path, there := range table {
+			there = maps.Clone(there)
+			if get, ok := there[http.MethodGet]; ok {
+				there[http.MethodHead] = get // fasthttp leaves the body out
+			}
+			placed[s.context()+path] = there
+		}
+	}
+	return placed
+}
+
+// routesV1 is the naming API of Nacos 1.x and 2.x.
+func routesV1() map[string]route {
+	return map[string]route{
 		pathInstance: {
 			http.MethodPost:   naming(register),
 			http.MethodDelete: naming(deregister),
@@ -30,7 +48,13 @@ func (s *Server) routes() map[string]route {
 		pathCatInstances: {http.MethodGet: naming(catalogInstances)},
 		pathCatService:   {http.MethodGet: naming(catalogService)},
 		pathCatServices:  {http.MethodGet: naming(catalogServices)},
+	}
+}
 
+// routesConsole is what the console and the core of Nacos 1.x and 2.x answer,
+// and our own additions.
+func routesConsole() map[string]route {
+	return map[string]route{
 		pathServerState: {http.MethodGet: open(serverState)},
 		pathLiveness:    {http.MethodGet: open(alive)},
 		pathReadiness:   {http.MethodGet: open(alive)},
@@ -41,12 +65,4 @@ func (s *Server) routes() map[string]route {
 		pathSidebeatInstances: {http.MethodGet: open(pageOfPersistent)},
 		pathSidebeatInstance:  {http.MethodGet: naming(oneInstance)},
 	}
-	placed := make(map[string]route, len(table))
-	for path, there := range table {
-		if get, ok := there[http.MethodGet]; ok {
-			there[http.MethodHead] = get // fasthttp leaves the body out
-		}
-		placed[s.context()+path] = there
-	}
-	return placed
 }
