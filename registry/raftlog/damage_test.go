@@ -248,3 +248,29 @@ func TestDamagedCommandEndsRun(t *testing.T) {
 		t.Error("a log that ended must not be ready")
 	}
 }
+
+// A write that fails ends the log with the reason: no panic of raft, which
+// cannot stand one, and nobody waits for ever, however often raft loses and
+// wins its election meanwhile.
+func TestFailedWriteEndsRun(t *testing.T) {
+	for range 20 {
+		folder := t.TempDir()
+		l := start(t, raftlog.Config{Folder: folder})
+		if _, err := l.Append(t.Context(), []byte("kept")); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.BreakFile(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Append(t.Context(), []byte("lost")); err == nil || !strings.Contains(err.Error(), "unknown") {
+			t.Errorf("got %v, want an unknown outcome", err)
+		}
+		<-l.ended
+		if err := l.stop(); err == nil || !strings.Contains(err.Error(), "cannot write raft.db: database not open") {
+			t.Errorf("Run gave %v, want the failed write", err)
+		}
+		if again := start(t, raftlog.Config{Folder: folder}); again.machine.count("kept") != 1 {
+			t.Error("what was acknowledged before is lost")
+		}
+	}
+}

@@ -79,7 +79,7 @@ func (g *guarded) write(do func() error) error {
 		}
 		g.gate.setFull(true)
 		if run.Wait(g.ctx, lookAge) != nil {
-			g.fail(err)
+			g.broken.Store(true) // the log is ending: no failure, but nothing more is written
 			break
 		}
 	}

@@ -1,14 +1,18 @@
 package raftlog
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
 	"github.com/sirupsen/logrus"
 
 	"github.com/sidebeat/sidebeat/registry"
@@ -16,6 +20,9 @@ import (
 
 // InFlight tells tests that a command is on its way.
 func (l *Log) InFlight() bool { return len(l.slots) > 0 }
+
+// BreakFile makes every write fail from now on.
+func (l *Log) BreakFile() error { return l.files.bolt.Close() }
 
 func TestWhatRaftSays(t *testing.T) {
 	f := func(level logrus.Level, say func(hclog.Logger), want string) {
@@ -86,4 +93,38 @@ func TestGateLooksSeldom(t *testing.T) {
 			t.Errorf("%d looks in a second, want 4", looks)
 		}
 	})
+}
+
+// A log that loses its lead again and again never holds raft up by not hearing
+// of it: it can always be stopped.
+func TestFlappingCanBeStopped(t *testing.T) {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	l, err := Open(Config{Folder: t.TempDir(), Log: log}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	store := &guarded{BoltStore: l.files.bolt, ctx: ctx, gate: l.gate, failed: make(chan error, 1)}
+	store.broken.Store(true) // each lead ends with its first write
+	address, transport := raft.NewInmemTransportWithTimeout(raft.ServerAddress(l.files.node), callTimeout)
+	transport.Connect(address, transport)
+	r, err := raft.NewRaft(raftConfig(l.files.node, l.files.logger), l.machine, store, store, l.files.snapshots, transport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.raft.Store(r)
+	ended := make(chan error, 1)
+	go func() { ended <- l.lead(transport, address)(ctx) }()
+	for r.CurrentTerm() < 200 {
+		runtime.Gosched()
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if err := r.Shutdown().Error(); err != nil {
+		t.Error(err)
+	}
 }

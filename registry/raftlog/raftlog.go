@@ -59,7 +59,6 @@ type Log struct {
 	files    *files
 	gate     *gate
 	machine  *machine
-	leads    chan bool // raft tells here that it leads, or no longer does
 	slots    chan struct{}
 	flights  chan flight
 	stopping chan struct{} // closed when Run begins to stop
@@ -100,7 +99,6 @@ func Open(c Config, m Machine) (*Log, error) {
 		log:      entry,
 		files:    files,
 		gate:     &gate{folder: c.Folder, least: cmp.Or(c.MinFree, minFree), log: entry, measure: measure},
-		leads:    make(chan bool, 8), // raft must not wait for us to hear it
 		slots:    make(chan struct{}, maxInFlight),
 		flights:  make(chan flight, maxInFlight),
 		stopping: make(chan struct{}),

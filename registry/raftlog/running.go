@@ -49,9 +49,7 @@ func (l *Log) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	store := &guarded{BoltStore: l.files.bolt, ctx: ctx, gate: l.gate, failed: make(chan error, 1)}
-	config := raftConfig(l.files.node, l.files.logger)
-	config.NotifyCh = l.leads
-	r, err := raft.NewRaft(config, l.machine, store, store, l.files.snapshots, transport)
+	r, err := raft.NewRaft(raftConfig(l.files.node, l.files.logger), l.machine, store, store, l.files.snapshots, transport)
 	if err != nil {
 		close(l.stopping)
 		return fmt.Errorf("cannot start the log in %s: %w", l.folder, err)
@@ -67,16 +65,19 @@ func (l *Log) Run(ctx context.Context) error {
 	return nil
 }
 
-// lead keeps Ready true to what raft says.
+// lead keeps Ready true to what raft says. raft's channel holds the latest word
+// only and never holds raft up; its NotifyCh would, while we wait for a barrier.
 func (l *Log) lead(transport *raft.InmemTransport, self raft.ServerAddress) run.Part {
 	return func(ctx context.Context) error {
+		r := l.raft.Load()
+		l.standUp(transport, self)
 		for {
-			if !l.Ready() {
-				l.standUp(transport, self)
-			}
 			select {
-			case leads := <-l.leads:
-				l.setReady(leads && l.raft.Load().Barrier(0).Error() == nil)
+			case leads := <-r.LeaderCh():
+				l.setReady(leads && r.Barrier(0).Error() == nil)
+				if !leads {
+					l.standUp(transport, self)
+				}
 			case <-ctx.Done():
 				return ctx.Err()
 			}
