@@ -201,6 +201,7 @@ func playing(t *testing.T, word, until string) (program *exec.Cmd, temp string) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	program.Stderr = os.Stderr
 	if err := program.Start(); err != nil {
 		t.Fatal(err)
 	}
