@@ -46,14 +46,21 @@ func (s *Store) Apply(index uint64, encoded []byte) any {
 	if err := s.carryOut(m); err != nil {
 		return err
 	}
-	s.tell(m.service)
+	if m.service.Name != "" {
+		s.tell(m.service)
+	}
 	return nil
 }
 
 func (s *Store) carryOut(m command) error {
-	if m.op == opHealth {
+	switch m.op {
+	case opHealth:
 		_, err := s.putHealth(m, s.applied)
 		return err
+	case opSwitch:
+		return s.applySwitch(m)
+	case opNamespace, opNoNamespace:
+		return s.applyNamespace(m)
 	}
 	h := s.shard(m.service)
 	h.mu.Lock()
@@ -73,6 +80,8 @@ func (s *Store) carryOut(m command) error {
 		return s.applyOverlay(h, m)
 	case opForget:
 		s.applyForget(h, m)
+	case opMetadata:
+		return s.applyMetadata(h, m)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ const (
 // clean forgets what nobody has used for 60 s. What the log knows of is
 // forgotten through it; if it takes no writes, at the next look.
 func (s *Store) clean(ctx context.Context) {
+	s.subscribers.forget(s.clock.now())
 	var commands []command
 	for i := range s.shards {
 		gone, more := s.collect(&s.shards[i], s.clock.now())

@@ -20,6 +20,7 @@ var errTorn = errors.New("it ends too early or holds a value out of range")
 type codec struct {
 	buf     []byte
 	reading bool
+	version byte                         // of the format
 	err     error                        // reading only; after the first the fields stay zero
 	decoded map[string]map[string]string // metadata that was read
 }
@@ -156,6 +157,18 @@ func (c *codec) checker(k *Checker) {
 	c.text(&k.Headers)
 	c.port(&k.Port)
 	c.bits(&k.UseInstancePort)
+	if c.version < 2 {
+		return
+	}
+	expected := uint64(k.ExpectedStatus)
+	if c.number(&expected); expected > math.MaxUint32 {
+		c.tear()
+		return
+	}
+	k.ExpectedStatus = uint32(expected)
+	c.text(&k.User)
+	c.text(&k.Password)
+	c.text(&k.Command)
 }
 
 // seal appends the CRC32C of what was written.

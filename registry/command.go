@@ -2,21 +2,26 @@ package registry
 
 import "fmt"
 
-// commandVersion is the first byte of every command. A store refuses versions
-// that it does not know.
-const commandVersion = 1
+// formatVersion is the first byte of every command and stands in the head of
+// every snapshot. A store reads all versions up to it and refuses later ones.
+// 2 brought the rest of the checker's fields, switches and namespaces.
+const formatVersion = 2
 
 type op uint8
 
 const (
-	opRegister   op = 1 + iota // persistent instance: add, or replace what was published
-	opDeregister               // persistent instance
-	opHealth                   // persistent instance: only health, if the revision fits
-	opService                  // create or update the metadata of a service
-	opDelete                   // service
-	opCluster                  // configuration of a cluster
-	opOverlay                  // operator's word on an instance
-	opForget                   // overlay whose instance is gone
+	opRegister    op = 1 + iota // persistent instance: add, or replace what was published
+	opDeregister                // persistent instance
+	opHealth                    // persistent instance: only health, if the revision fits
+	opService                   // create or update the metadata of a service
+	opDelete                    // service
+	opCluster                   // configuration of a cluster
+	opOverlay                   // operator's word on an instance
+	opForget                    // overlay whose instance is gone
+	opSwitch                    // one switch of the registry
+	opNamespace                 // create or update a namespace
+	opNoNamespace               // delete a namespace
+	opMetadata                  // metadata of the overlays of several instances, key by key
 )
 
 // command is one durable change. Each op uses some of the fields.
@@ -39,11 +44,16 @@ type command struct {
 	threshold float64
 	selector  string
 	checker   Checker
+
+	name, text string // of a switch
+	namespace  Namespace
+	places     []place
+	drop       bool // opMetadata: take the keys out
 }
 
 // encode gives version, op, fields and CRC32C.
 func (m command) encode() []byte {
-	c := codec{buf: []byte{commandVersion, byte(m.op)}}
+	c := codec{buf: []byte{formatVersion, byte(m.op)}, version: formatVersion}
 	m.fields(&c)
 	return c.seal()
 }
@@ -57,10 +67,10 @@ func decodeCommand(sealed []byte) (m command, err error) {
 	if len(body) < 2 {
 		return m, errTorn
 	}
-	if body[0] != commandVersion {
-		return m, fmt.Errorf("its version is %d, this program knows %d", body[0], commandVersion)
+	if body[0] == 0 || body[0] > formatVersion {
+		return m, fmt.Errorf("its version is %d, this program knows those up to %d", body[0], formatVersion)
 	}
-	c := codec{buf: body[2:], reading: true}
+	c := codec{buf: body[2:], reading: true, version: body[0]}
 	m.op = op(body[1])
 	if !m.fields(&c) {
 		return m, fmt.Errorf("its kind is %d, which this program does not know", m.op)
@@ -106,10 +116,38 @@ func (m *command) fields(c *codec) (known bool) {
 	case opForget:
 		m.place(c)
 		c.number(&m.revision)
+	case opSwitch:
+		c.text(&m.name)
+		c.text(&m.text)
+	case opNamespace:
+		c.bits(&m.mustExist)
+		m.namespace.fields(c)
+	case opNoNamespace:
+		c.text(&m.namespace.ID)
+	case opMetadata:
+		c.bits(&m.ephemeral, &m.drop)
+		c.metadata(&m.metadata)
+		m.manyPlaces(c)
 	default:
 		return false
 	}
 	return true
+}
+
+func (m *command) manyPlaces(c *codec) {
+	n := c.count(len(m.places))
+	if c.reading {
+		m.places = make([]place, n)
+	}
+	for i := range m.places {
+		m.places[i].fields(c)
+	}
+}
+
+func (p *place) fields(c *codec) {
+	c.text(&p.ip)
+	c.port(&p.port)
+	c.text(&p.cluster)
 }
 
 func (m *command) place(c *codec) {

@@ -73,7 +73,7 @@ func story(t testing.TB, s *Store) {
 	six.IP, six.Metadata = "2001:db8::7", map[string]string{"a": "1", "b": "", "": "c"}
 	l.register(per("db", "1"), per("db", "2"), odd, six, eph("orders", "1"))
 	l.ok(l.CreateService(l.Context(), ServiceConfig{Service: Service{"dev", "g", "empty"}, ProtectThreshold: 0.5, Metadata: map[string]string{"x": "y"}, Selector: "{}"}))
-	l.ok(l.SetCluster(l.Context(), ClusterConfig{Cluster{odd.Service, "DEFAULT"}, Checker{"HTTP", "/h", "A:1", 81, false}, map[string]string{"c": "1"}}))
+	l.ok(l.SetCluster(l.Context(), ClusterConfig{Cluster{odd.Service, "DEFAULT"}, Checker{Type: "HTTP", Path: "/h", Headers: "A:1", Port: 81}, map[string]string{"c": "1"}}))
 	l.ok(l.SetCluster(l.Context(), ClusterConfig{Cluster{odd.Service, "east"}, Checker{Type: "NONE"}, nil}))
 	l.ok(l.Override(l.Context(), six.Key, Overlay{Enabled: ptr(false), Metadata: map[string]string{"o": "p"}}))
 	l.ok(l.Update(l.Context(), per("db", "2").Key, 3, true, nil))

@@ -15,6 +15,10 @@ const (
 	ServiceUnknown         // also ErrNotFound
 	ServiceInUse           // deleted while it has instances
 	InstanceUnknown        // ErrNotFound only
+	BadSwitch              // value of a switch
+	NamespaceExists        // created twice
+	BadNamespace           // id or name
+	AddingForbidden        // new instance while the switch disableAddIP is on
 )
 
 // Refusal is the error of a request that is wrong in itself. It wraps

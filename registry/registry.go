@@ -102,6 +102,10 @@ type Checker struct {
 	Headers         string // HTTP only: "name:value|name:value"
 	Port            uint16 // asked when UseInstancePort is false
 	UseInstancePort bool
+	ExpectedStatus  uint32 // HTTP only: kept and shown; Nacos' own checker takes 200 whatever it is. 0: none given
+	User            string // MYSQL only
+	Password        string // MYSQL only
+	Command         string // MYSQL only: SQL
 }
 
 // Page is a part of a list of instances.

@@ -37,7 +37,8 @@ type service struct {
 	slots     []uint32 // ordered by address and port
 	idleSince stamp    // when it became empty, or was last changed while it was
 	revision  uint64   // of its last durable change
-	config    *config  // nil: nobody made metadata for it
+	version   atomic.Uint64
+	config    *config // nil: nobody made metadata for it
 	overlays  map[place]*overlay
 }
 

@@ -101,9 +101,7 @@ func (o *stored) head(c *codec) {
 	}
 	for i := range o.overlays {
 		l := &o.overlays[i]
-		c.text(&l.at.ip)
-		c.port(&l.at.port)
-		c.text(&l.at.cluster)
+		l.at.fields(c)
 		c.overlay(&l.overlay)
 		c.number(&l.revision)
 	}

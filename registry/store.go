@@ -34,13 +34,19 @@ type Store struct {
 
 	applying sync.Mutex // one command at a time, in the order of the log
 	applied  uint64     // commands applied ever; the revision of what is durable
+	saved    Switches   // as the log knows them; those in force may differ
 	damaged  atomic.Pointer[Damage]
 
-	changes  atomic.Uint64 // revision of what is ephemeral
-	expiries atomic.Uint64
-	watchers watchers
-	names    names
-	oddOnes  oddOnes
+	switches atomic.Pointer[Switches]             // as they are in force
+	created  atomic.Pointer[map[string]Namespace] // by id; never changed in place
+
+	changes     atomic.Uint64 // revision of what is ephemeral
+	versions    atomic.Uint64 // given to services as they change
+	expiries    atomic.Uint64
+	watchers    watchers
+	names       names
+	oddOnes     oddOnes
+	subscribers subscribers
 }
 
 // shardCount spreads the services over so many locks.
@@ -50,6 +56,10 @@ const shardCount = 64
 // use; without Run nothing expires.
 func NewStore() *Store {
 	s := &Store{clock: newClock(), seed: maphash.MakeSeed()}
+	s.saved = defaultSwitches()
+	inForce := s.saved
+	s.switches.Store(&inForce)
+	s.created.Store(&map[string]Namespace{})
 	// A revision seen before a restart must not fit anything after it.
 	s.changes.Store(1<<40 + rand.Uint64N(1<<48))
 	return s

@@ -72,6 +72,7 @@ func (w *watcher) note(changed []Service) {
 // tell passes changes on to all watchers. The caller holds no lock, and what
 // changed can be read already.
 func (s *Store) tell(changed ...Service) {
+	s.renew(changed)
 	if len(changed) == 0 || s.watchers.some.Load() == 0 {
 		return
 	}
