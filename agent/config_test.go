@@ -116,6 +116,36 @@ func TestRefusedSettings(t *testing.T) {
 	f(func(c *Config) { c.Apps = "/does/not/exist" }, "SIDEBEAT_APPS")
 }
 
+// A file that a check names and that cannot be used is found at the start, in
+// the environment as in the file of apps (TwiN/gatus#541).
+func TestCAFilesAreReadAtTheStart(t *testing.T) {
+	folder := t.TempDir()
+	ca, apps := filepath.Join(folder, "ca.pem"), filepath.Join(folder, "apps.yaml")
+	app := "- {service: orders, address: '10.0.0.7:8080', check: 'https://:8443/#ca=" + ca + "&header=X-Token:canary'}\n"
+	if err := os.WriteFile(apps, []byte(app), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := func(want string, change func(*Config)) {
+		t.Helper()
+		c := usual()
+		change(&c)
+		err := c.Validate()
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), ca) || strings.Contains(err.Error(), "canary") {
+			t.Errorf("got %v, want %q, the name of the file and no secret", err, want)
+		}
+	}
+	byVariable := func(c *Config) { c.Check = Checks("http://:8080/ https://:8443/#ca=" + ca + "&header=X-Token:canary") }
+	byFile := func(c *Config) { c.Apps = apps }
+	f("cannot use SIDEBEAT_CHECK=", byVariable)
+	f("cannot read CA file", byVariable)
+	f("cannot read CA file", byFile)
+	if err := os.WriteFile(ca, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f("holds no certificate", byVariable)
+	f("holds no certificate", byFile)
+}
+
 func TestSecretsInChecksAreHidden(t *testing.T) {
 	f := func(text, want string) {
 		t.Helper()
