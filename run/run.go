@@ -119,13 +119,23 @@ func (b Bell) Ring() {
 	}
 }
 
-// UntilSignal returns a context that ends at the first SIGTERM or SIGINT. At
-// the second one the process leaves at once with exit code 130, whatever it is
-// in the middle of. Call stop to give the signals back.
+// UntilSignal returns a context that ends at the first SIGTERM, SIGINT, SIGQUIT
+// or SIGHUP: whoever ends us, by a stop signal of an image or by closing a
+// terminal, what has to be given up is given up (apache/dubbo-go#3107). At the
+// second one the process leaves at once with exit code 130, whatever it is in
+// the middle of; SIGHUP, of which a closing terminal may send two, does not
+// count as a second one, and stays ignored where it was, as under nohup.
+//
+// From then on nobody reading what we write is an error of the write and no
+// longer the end of the process. Call stop to give the signals back.
 func UntilSignal(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(parent)
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	signals, unread := make(chan os.Signal, 8), make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
+	signal.Notify(unread, syscall.SIGPIPE)
 	done := make(chan struct{})
 	go func() {
 		defer cancel()
@@ -135,11 +145,20 @@ func UntilSignal(parent context.Context) (ctx context.Context, stop func()) {
 		case <-done:
 			return
 		}
-		select {
-		case <-signals:
-			os.Exit(130)
-		case <-done:
+		for {
+			select {
+			case again := <-signals:
+				if again != syscall.SIGHUP {
+					os.Exit(130)
+				}
+			case <-done:
+				return
+			}
 		}
 	}()
-	return ctx, sync.OnceFunc(func() { signal.Stop(signals); close(done) })
+	return ctx, sync.OnceFunc(func() {
+		signal.Stop(signals)
+		signal.Stop(unread)
+		close(done)
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"os/signal"
 	"slices"
 	"syscall"
 	"testing"
@@ -78,35 +79,66 @@ func TestWaitOr(t *testing.T) {
 }
 
 // The test binary runs itself: the child ends its context at the first signal
-// and is in the middle of something endless when the second comes.
-func TestSecondSignalLeavesAtOnce(t *testing.T) {
+// and is in the middle of something until its input ends.
+func TestSignals(t *testing.T) {
 	if os.Getenv("RUN_TEST_SIGNALS") != "" {
 		ctx, stop := UntilSignal(context.Background())
 		defer stop()
 		os.Stdout.WriteString("ready\n")
 		<-ctx.Done()
 		os.Stdout.WriteString("draining\n")
-		select {}
+		os.Stdin.Read(make([]byte, 1))
+		os.Exit(0)
 	}
-	child := exec.Command(os.Args[0], "-test.run=^TestSecondSignalLeavesAtOnce$")
-	child.Env = append(os.Environ(), "RUN_TEST_SIGNALS=1")
-	out, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line := make([]byte, 64)
-	for _, want := range []string{"ready\n", "draining\n"} {
-		n, err := out.Read(line)
-		if err != nil || string(line[:n]) != want {
-			t.Fatalf("got %q %v, want %q", line[:n], err, want)
+	f := func(code int, signals ...syscall.Signal) {
+		t.Helper()
+		child := exec.Command(os.Args[0], "-test.run=^TestSignals$")
+		child.Env = append(os.Environ(), "RUN_TEST_SIGNALS=1")
+		in, inErr := child.StdinPipe()
+		out, outErr := child.StdoutPipe()
+		if err := errors.Join(inErr, outErr, child.Start()); err != nil {
+			t.Fatal(err)
 		}
-		child.Process.Signal(syscall.SIGTERM)
+		line := make([]byte, 64)
+		for i, want := range []string{"ready\n", "draining\n"} {
+			n, err := out.Read(line)
+			if err != nil || string(line[:n]) != want {
+				t.Errorf("%v: got %q %v, want %q", signals, line[:n], err, want)
+			}
+			if i < len(signals) {
+				child.Process.Signal(signals[i])
+			}
+		}
+		if code == 0 {
+			in.Close()
+		}
+		child.Wait()
+		if got := child.ProcessState.ExitCode(); got != code {
+			t.Errorf("%v: got exit code %d, want %d", signals, got, code)
+		}
 	}
-	child.Wait()
-	if code := child.ProcessState.ExitCode(); code != 130 {
-		t.Errorf("got exit code %d, want 130", code)
+	f(0, syscall.SIGTERM)
+	f(0, syscall.SIGINT)
+	f(0, syscall.SIGQUIT)
+	f(0, syscall.SIGHUP)
+	f(130, syscall.SIGTERM, syscall.SIGTERM) // a second one leaves at once
+	f(130, syscall.SIGHUP, syscall.SIGINT)
+	f(0, syscall.SIGHUP, syscall.SIGHUP) // a closing terminal sends two
+}
+
+// Under nohup a closing terminal ends nothing.
+func TestIgnoredHangupStaysIgnored(t *testing.T) {
+	if os.Getenv("RUN_TEST_NOHUP") != "" {
+		ctx, stop := UntilSignal(context.Background())
+		defer stop()
+		syscall.Kill(os.Getpid(), syscall.SIGHUP)
+		syscall.Kill(os.Getpid(), syscall.SIGTERM)
+		<-ctx.Done()
+		os.Exit(map[bool]int{true: 0, false: 1}[signal.Ignored(syscall.SIGHUP)])
+	}
+	child := exec.Command("/bin/sh", "-c", `trap "" HUP; exec "$0" -test.run=^TestIgnoredHangupStaysIgnored$`, os.Args[0])
+	child.Env = append(os.Environ(), "RUN_TEST_NOHUP=1")
+	if out, err := child.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
