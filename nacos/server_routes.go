@@ -9,7 +9,7 @@ import (
 // in front of each path.
 func (s *Server) routes() map[string]route {
 	placed := map[string]route{}
-	for _, table := range []map[string]route{routesV1(), routesConsole()} {
+	for _, table := range []map[string]route{routesV1(), routesOperator(pathOperator), routesOperator(pathOps), routesConsole()} {
 		for path, there := range table {
 			there = maps.Clone(there)
 			if get, ok := there[http.MethodGet]; ok {
@@ -42,12 +42,25 @@ func routesV1() map[string]route {
 			http.MethodPut:    naming(updateService),
 			http.MethodDelete: naming(deleteService),
 		},
-		pathServiceList:  {http.MethodGet: naming(listServices)},
-		pathMetrics:      {http.MethodGet: naming(metrics)},
-		pathOpsMetrics:   {http.MethodGet: naming(metrics)},
-		pathCatInstances: {http.MethodGet: naming(catalogInstances)},
-		pathCatService:   {http.MethodGet: naming(catalogService)},
-		pathCatServices:  {http.MethodGet: naming(catalogServices)},
+		pathBatch:         {http.MethodPut: naming(setBatch), http.MethodDelete: naming(dropBatch)},
+		pathStatuses:      {http.MethodGet: naming(statuses)},
+		pathServiceList:   {http.MethodGet: naming(listServices)},
+		pathServiceNames:  {http.MethodGet: naming(serviceNames)},
+		pathSelectorTypes: {http.MethodGet: naming(selectorTypes)},
+		pathCheckers:      {http.MethodGet: naming(checkers)},
+		pathHello:         {http.MethodGet: naming(hello)},
+		pathCatInstances:  {http.MethodGet: naming(catalogInstances)},
+		pathCatService:    {http.MethodGet: naming(catalogService)},
+		pathCatServices:   {http.MethodGet: naming(catalogServices)},
+	}
+}
+
+// routesOperator is what operators ask, under either of its names.
+func routesOperator(path string) map[string]route {
+	return map[string]route{
+		path + "/metrics":       {http.MethodGet: naming(metrics)},
+		path + "/distro/client": {http.MethodGet: naming(responsible)},
+		path + "/log":           {http.MethodPut: naming(logLevel)},
 	}
 }
 
@@ -55,6 +68,7 @@ func routesV1() map[string]route {
 // and our own additions.
 func routesConsole() map[string]route {
 	return map[string]route{
+		pathNodes:       {http.MethodGet: open(clusterNodes)},
 		pathServerState: {http.MethodGet: open(serverState)},
 		pathLiveness:    {http.MethodGet: open(alive)},
 		pathReadiness:   {http.MethodGet: open(alive)},

@@ -166,21 +166,29 @@ type selectorBody struct {
 	Expression string `json:"expression,omitempty"`
 }
 
+// Types of selectors (com.alibaba.nacos.api.selector.SelectorType).
+const (
+	selectNone  = "none"
+	selectLabel = "label"
+)
+
+var noSelector = selectorBody{Type: selectNone, Context: "NONE"}
+
 // readSelector reads a selector; blank text is none. 2.5.1 answers status 101
 // to broken JSON, which no client understands.
 func readSelector(text string) (selectorBody, error) {
 	if text == "" {
-		return selectorBody{Type: "none", Context: "NONE"}, nil
+		return noSelector, nil
 	}
 	var given struct{ Type, Expression string }
 	if err := json.Unmarshal([]byte(text), &given); err != nil {
 		return selectorBody{}, badRequest("cannot read the selector: " + err.Error())
 	}
 	switch given.Type {
-	case "none":
-		return selectorBody{Type: "none", Context: "NONE"}, nil
-	case "label":
-		return selectorBody{Type: "label", Context: "CMDB", Expression: given.Expression}, nil
+	case selectNone:
+		return noSelector, nil
+	case selectLabel:
+		return selectorBody{Type: selectLabel, Context: "CMDB", Expression: given.Expression}, nil
 	}
 	return selectorBody{}, badRequest("not match any type of selector!")
 }
