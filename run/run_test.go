@@ -84,9 +84,12 @@ func TestSignals(t *testing.T) {
 	if os.Getenv("RUN_TEST_SIGNALS") != "" {
 		ctx, stop := UntilSignal(context.Background())
 		defer stop()
+		hangups := make(chan os.Signal, 2)
+		signal.Notify(hangups, syscall.SIGHUP)
 		os.Stdout.WriteString("ready\n")
 		<-ctx.Done()
 		os.Stdout.WriteString("draining\n")
+		go func() { <-hangups; <-hangups; os.Stdout.WriteString("hung up twice\n") }()
 		os.Stdin.Read(make([]byte, 1))
 		os.Exit(0)
 	}
@@ -110,6 +113,9 @@ func TestSignals(t *testing.T) {
 			}
 		}
 		if code == 0 {
+			if slices.Equal(signals, []syscall.Signal{syscall.SIGHUP, syscall.SIGHUP}) {
+				out.Read(line) // that it has heard the second
+			}
 			in.Close()
 		}
 		child.Wait()
