@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 )
@@ -42,11 +43,11 @@ func (s *Store) Refresh(namespace, group, name, ip []byte, port uint16) (interva
 	for {
 		t, found := h.ticket(namespace, group, name, ip, port)
 		if !found {
-			return DefaultBeatInterval, false
+			return s.pace(periods{}), false
 		}
 		if t.beat(s.clock.now()) {
 			h.beats.Add(1)
-			return t.periods.pace(), true
+			return s.pace(t.periods), true
 		}
 		if !t.seen.healthy() {
 			return s.heal(Key{
@@ -57,7 +58,15 @@ func (s *Store) Refresh(namespace, group, name, ip []byte, port uint16) (interva
 	}
 }
 
-func (p periods) pace() time.Duration { return time.Duration(p.interval) * time.Millisecond }
+// pace says how often an instance should beat: as it says itself, or else as
+// the switch clientBeatInterval does.
+func (s *Store) pace(p periods) time.Duration {
+	ms := int64(p.interval)
+	if ms == 0 {
+		ms = min(max(s.switches.Load().ClientBeatInterval, 0), math.MaxInt64/int64(time.Millisecond))
+	}
+	return time.Duration(ms) * time.Millisecond
+}
 
 func (h *shard) ticket(namespace, group, name, ip []byte, port uint16) (t ticket, found bool) {
 	h.mu.RLock()
@@ -91,7 +100,7 @@ func (s *Store) Beat(_ context.Context, i Instance) (time.Duration, error) {
 			return interval, nil
 		}
 	}
-	return DefaultBeatInterval, fmt.Errorf("cannot beat %s: %w", i.Key, ErrNotFound)
+	return s.pace(periods{}), fmt.Errorf("cannot beat %s: %w", i.Key, ErrNotFound)
 }
 
 // heal takes the beat of an instance that counts as unhealthy.
@@ -110,7 +119,7 @@ func (s *Store) putHealed(k Key) (interval time.Duration, healed, known bool) {
 	defer h.mu.Unlock()
 	v, slot, known := h.lookup(k)
 	if !known {
-		return DefaultBeatInterval, false, false
+		return s.pace(periods{}), false, false
 	}
 	h.beats.Add(1)
 	r := h.slots.record(slot)
@@ -120,5 +129,5 @@ func (s *Store) putHealed(k Key) (interval time.Duration, healed, known bool) {
 	if healed {
 		r.revision = s.changes.Add(1)
 	}
-	return p.pace(), healed, true
+	return s.pace(p), healed, true
 }

@@ -53,6 +53,9 @@ func (s *Store) putEphemeral(i Instance, encoded string, mustExist bool) (change
 	if mustExist && !exists {
 		return false, missing(i.Key, v != nil && len(v.slots) > 0)
 	}
+	if !exists && s.switches.Load().DisableAddIP {
+		return false, errAddingForbidden
+	}
 	if v == nil {
 		v = h.addService(i.Service, true, now)
 		s.names.spoil()
@@ -87,7 +90,7 @@ func (h *shard) publish(v *service, slot uint32, i Instance, encoded string, now
 	if o != nil {
 		o.attached = true
 	}
-	h.setPeriods(r, periodsOf(o.metadata(), i.Metadata))
+	h.setPeriods(r, periodsOf(o.metadata(), i.Metadata, v.config.keeps()))
 	due := never
 	if v.ephemeral {
 		due = h.periods.value(r.periods).due(now, i.Healthy)
@@ -116,6 +119,10 @@ func (h *shard) setPeriods(r *record, p periods) {
 	h.periods.drop(old)
 }
 
+// errAddingForbidden is what Nacos said while its switch disableAddIP had an
+// effect, up to 0.x.
+var errAddingForbidden error = &Refusal{AddingForbidden, "Adding IP for dom is forbidden now."}
+
 func (s *Store) registerPersistent(ctx context.Context, i Instance, mustExist bool) error {
 	m := command{
 		op: opRegister, weight: i.Weight, enabled: i.Enabled, healthy: i.Healthy,
@@ -140,10 +147,15 @@ func (s *Store) claim(m command) (needless bool, err error) {
 	if v != nil && v.ephemeral {
 		return false, conflict(m.service, true)
 	}
+	slot, exists := uint32(0), false
 	if v != nil {
-		if slot, exists := h.find(v, m.ip, m.port); exists && h.publishes(slot, m) {
-			return true, nil
-		}
+		slot, exists = h.find(v, m.ip, m.port)
+	}
+	switch {
+	case exists && h.publishes(slot, m):
+		return true, nil
+	case !exists && !m.mustExist && s.switches.Load().DisableAddIP:
+		return false, errAddingForbidden
 	}
 	h.claim(m.service)
 	return false, nil

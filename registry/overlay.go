@@ -166,14 +166,22 @@ func (h *shard) findIn(v *service, at place) (slot uint32, ok bool) {
 // reperiod gives an instance whose overlay changed its new periods, counted
 // from when it was last heard of.
 func (s *Store) reperiod(h *shard, v *service, slot uint32, o *overlay) {
+	h.retime(v, slot, o)
+	r := h.slots.record(slot)
+	if r.revision = s.applied; v.ephemeral {
+		r.revision = s.changes.Add(1)
+	}
+}
+
+// retime reads the periods of an instance anew, counted from when it was last
+// heard of.
+func (h *shard) retime(v *service, slot uint32, o *overlay) {
 	r := h.slots.record(slot)
 	old := h.periods.value(r.periods)
-	h.setPeriods(r, periodsOf(o.metadata(), mustMetadata(h.metadata.value(r.metadata))))
+	h.setPeriods(r, periodsOf(o.metadata(), mustMetadata(h.metadata.value(r.metadata)), v.config.keeps()))
 	if !v.ephemeral {
-		r.revision = s.applied
 		return
 	}
-	r.revision = s.changes.Add(1)
 	w := h.slots.word(slot)
 	for { // a beat may come in between
 		state := word(w.Load())

@@ -22,13 +22,22 @@ const (
 	DefaultDeleteTimeout = 30 * time.Second
 )
 
-// periods says what silence means for an instance; all in ms.
+// KeyKeep is the metadata key of an instance or a service by which silence has
+// no consequence before ClientTimeout (com.alibaba.nacos.naming.misc
+// .UtilsAndCommons.ENABLE_CLIENT_BEAT, which does the reverse of what it says).
+const KeyKeep = "enableClientBeat"
+
+// ClientTimeout is the silence after which an instance goes that nothing else
+// lets go (nacos.naming.client.expired.time).
+const ClientTimeout = 180 * time.Second
+
+// periods says what silence means for an instance; all in ms. Interval 0: the
+// instance sets none, and the switch clientBeatInterval counts.
 type periods struct{ interval, timeout, expire uint32 }
 
 var defaultPeriods = periods{
-	interval: uint32(DefaultBeatInterval.Milliseconds()),
-	timeout:  uint32(DefaultBeatTimeout.Milliseconds()),
-	expire:   uint32(DefaultDeleteTimeout.Milliseconds()),
+	timeout: uint32(DefaultBeatTimeout.Milliseconds()),
+	expire:  uint32(DefaultDeleteTimeout.Milliseconds()),
 }
 
 // due says when the next thing happens to an instance that was last heard of
@@ -44,13 +53,23 @@ func (p periods) due(last stamp, healthy bool) stamp {
 // last undoes due.
 func (p periods) last(due stamp, healthy bool) stamp { return due - p.due(0, healthy) }
 
-// periodsOf reads the periods; the overlay wins over what was published.
-func periodsOf(overlay, published map[string]string) periods {
-	return periods{
+// periodsOf reads the periods; the overlay wins over what was published. kept
+// says that the service keeps its instances whatever they say themselves.
+func periodsOf(overlay, published map[string]string, kept bool) periods {
+	p := periods{
 		interval: readPeriod(KeyBeatInterval, defaultPeriods.interval, overlay, published),
 		timeout:  readPeriod(KeyBeatTimeout, defaultPeriods.timeout, overlay, published),
 		expire:   readPeriod(KeyDeleteTimeout, defaultPeriods.expire, overlay, published),
 	}
+	keep, set := overlay[KeyKeep]
+	if !set {
+		keep = published[KeyKeep]
+	}
+	if kept || truth(keep) {
+		p.timeout = uint32(ClientTimeout.Milliseconds())
+		p.expire = p.timeout
+	}
+	return p
 }
 
 func readPeriod(name string, otherwise uint32, overlay, published map[string]string) uint32 {

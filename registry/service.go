@@ -119,7 +119,19 @@ func (s *Store) applyService(h *shard, m command) error {
 		return err
 	}
 	c.threshold, c.metadata, c.selector = m.threshold, m.metadata, m.selector
+	kept := c.keep
+	if c.readKeep(); kept != c.keep {
+		h.retimeAll(h.services[m.service])
+	}
 	return nil
+}
+
+// retimeAll reads the periods of all instances of a service anew.
+func (h *shard) retimeAll(v *service) {
+	for _, slot := range v.slots {
+		r := h.slots.record(slot)
+		h.retime(v, slot, v.overlays[place{h.ip(r), h.clusters.value(r.cluster), r.port}])
+	}
 }
 
 func (s *Store) applyCluster(h *shard, m command) error {
@@ -176,6 +188,7 @@ func (s *Store) applyDelete(h *shard, m command) error {
 		return inUse(m.service)
 	case len(v.slots) > 0:
 		v.config, v.overlays = nil, nil
+		h.retimeAll(v)
 		return nil
 	}
 	h.removeService(v)

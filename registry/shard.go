@@ -25,7 +25,8 @@ type shard struct {
 	ephemeral int // instances
 	unhealthy int // instances of both kinds
 	beats     atomic.Uint64
-	_         [64]byte // keeps beats of two shards off one cache line
+	versions  atomic.Uint64 // given to services as they come and change
+	_         [64]byte      // keeps beats of two shards off one cache line
 }
 
 // service is one service with its instances.
@@ -48,7 +49,14 @@ type config struct {
 	metadata  string // encoded
 	selector  string
 	clusters  map[string]clusterConfig
+	keep      bool // metadata says so by KeyKeep
 }
+
+// keeps tells whether silence has no consequence before ClientTimeout.
+func (g *config) keeps() bool { return g != nil && g.keep }
+
+// readKeep notes what the metadata says.
+func (g *config) readKeep() { g.keep = truth(mustMetadata(g.metadata)[KeyKeep]) }
 
 type clusterConfig struct {
 	checker  Checker
@@ -69,6 +77,7 @@ type place struct {
 
 func (h *shard) addService(name Service, ephemeral bool, now stamp) *service {
 	v := &service{name: shared(name), ephemeral: ephemeral, idleSince: now}
+	v.version.Store(h.versions.Add(1))
 	if last := len(h.numbers) - 1; last >= 0 {
 		v.number, h.numbers = h.numbers[last], h.numbers[:last]
 		h.numbered[v.number] = v

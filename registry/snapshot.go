@@ -6,9 +6,9 @@ import (
 	"io"
 )
 
-// snapshotHead begins every snapshot: a name and the version of what follows.
-// CRC32C of everything, head included, ends it.
-var snapshotHead = []byte("sidebeat\x01")
+// snapshotHead begins every snapshot; the version of what follows comes after
+// it. CRC32C of everything, head included, ends it.
+var snapshotHead = []byte("sidebeat")
 
 // stored is a service as the log knows it.
 type stored struct {
@@ -35,8 +35,10 @@ func (s *Store) Snapshot() (write func(io.Writer) error, err error) {
 	if err := s.Damaged(); err != nil {
 		return nil, fmt.Errorf("cannot take a snapshot: %w", err)
 	}
-	c := codec{buf: bytes.Clone(snapshotHead)}
+	c := codec{buf: append(bytes.Clone(snapshotHead), formatVersion), version: formatVersion}
 	c.number(&s.applied)
+	s.saved.fields(&c)
+	c.namespaces(*s.created.Load())
 	more := true
 	for i := range s.shards {
 		h := &s.shards[i]
@@ -112,6 +114,9 @@ func (g *config) fields(c *codec) {
 	c.metadata(&g.metadata)
 	c.text(&g.selector)
 	n := c.count(len(g.clusters))
+	if c.reading && c.err == nil {
+		g.readKeep()
+	}
 	if !c.reading {
 		for name, cluster := range g.clusters {
 			cluster.fields(c, &name)
@@ -147,40 +152,61 @@ func storeInstance(c *codec, i *Instance, encoded *string) {
 // where the snapshot has no persistent service of that name. After an error the
 // store is as it was.
 func (s *Store) Restore(r io.Reader) error {
-	applied, services, err := readSnapshot(r)
+	read, err := readSnapshot(r)
 	if err != nil {
 		return fmt.Errorf("cannot restore a snapshot: %w", err)
 	}
 	s.applying.Lock()
 	defer s.applying.Unlock()
-	changed := s.replace(applied, services)
+	changed := s.replace(read)
 	s.tell(changed...)
 	return nil
 }
 
-func readSnapshot(r io.Reader) (applied uint64, services []stored, err error) {
+// image is what a snapshot holds.
+type image struct {
+	applied    uint64
+	switches   Switches
+	namespaces map[string]Namespace
+	services   []stored
+}
+
+func readSnapshot(r io.Reader) (read image, err error) {
 	sealed, err := io.ReadAll(r)
 	if err != nil {
-		return 0, nil, err
+		return read, err
 	}
 	body, err := unseal(sealed)
 	if err != nil {
-		return 0, nil, err
+		return read, err
 	}
 	fields, known := bytes.CutPrefix(body, snapshotHead)
-	if !known {
-		return 0, nil, fmt.Errorf("it begins with %.9q, not with %q", body, snapshotHead)
+	if !known || len(fields) == 0 {
+		return read, fmt.Errorf("it begins with %.9q, not with %q", body, snapshotHead)
 	}
-	c := codec{buf: fields, reading: true}
-	c.number(&applied)
+	if fields[0] == 0 || fields[0] > formatVersion {
+		return read, fmt.Errorf("its version is %d, this program knows those up to %d", fields[0], formatVersion)
+	}
+	c := codec{buf: fields[1:], reading: true, version: fields[0]}
+	read.fields(&c)
+	if c.err == nil && len(c.buf) > 0 {
+		return read, fmt.Errorf("%d bytes are left over", len(c.buf))
+	}
+	return read, c.err
+}
+
+// fields reads; version 1 knew neither switches nor namespaces.
+func (o *image) fields(c *codec) {
+	o.switches = defaultSwitches()
+	c.number(&o.applied)
+	if c.version >= 2 {
+		o.switches.fields(c)
+		o.namespaces = c.namespaces(nil)
+	}
 	var more bool
 	for c.bits(&more); more && c.err == nil; c.bits(&more) {
-		services = append(services, readStored(&c))
+		o.services = append(o.services, readStored(c))
 	}
-	if c.err == nil && len(c.buf) > 0 {
-		return 0, nil, fmt.Errorf("%d bytes are left over", len(c.buf))
-	}
-	return applied, services, c.err
 }
 
 func readStored(c *codec) (o stored) {
@@ -195,19 +221,21 @@ func readStored(c *codec) (o stored) {
 }
 
 // replace swaps the durable part under all locks at once.
-func (s *Store) replace(applied uint64, services []stored) (changed []Service) {
+func (s *Store) replace(by image) (changed []Service) {
 	now := s.clock.now()
 	for i := range s.shards {
 		s.shards[i].mu.Lock()
 		defer s.shards[i].mu.Unlock()
 	}
-	s.applied = applied
+	s.applied, s.saved = by.applied, by.switches
+	s.switches.Store(&by.switches)
+	s.created.Store(&by.namespaces)
 	for i := range s.shards {
 		changed = append(changed, s.shards[i].clearDurable(now)...)
 	}
-	for i := range services {
-		s.restore(&services[i], now)
-		changed = append(changed, services[i].name)
+	for i := range by.services {
+		s.restore(&by.services[i], now)
+		changed = append(changed, by.services[i].name)
 	}
 	s.names.spoil()
 	return changed
@@ -223,7 +251,9 @@ func (h *shard) clearDurable(now stamp) (changed []Service) {
 		v.config, v.overlays = nil, nil
 		if !v.ephemeral || len(v.slots) == 0 {
 			h.removeService(v)
+			continue
 		}
+		h.retimeAll(v)
 	}
 	return changed
 }
@@ -239,6 +269,9 @@ func (s *Store) restore(o *stored, now stamp) {
 		v = h.addService(o.name, o.ephemeral, now)
 	}
 	v.revision, v.config = o.revision, o.config
+	if v.config.keeps() {
+		h.retimeAll(v) // ephemeral ones that stayed
+	}
 	for _, l := range o.overlays {
 		if v.overlays == nil {
 			v.overlays = map[place]*overlay{}

@@ -41,7 +41,6 @@ type Store struct {
 	created  atomic.Pointer[map[string]Namespace] // by id; never changed in place
 
 	changes     atomic.Uint64 // revision of what is ephemeral
-	versions    atomic.Uint64 // given to services as they change
 	expiries    atomic.Uint64
 	watchers    watchers
 	names       names

@@ -59,7 +59,7 @@ func unclamped(metadata map[string]string) (p struct{ interval, timeout, expire 
 		}
 		return uint64(otherwise)
 	}
-	p.interval = read(KeyBeatInterval, defaultPeriods.interval)
+	p.interval = read(KeyBeatInterval, uint32(DefaultBeatInterval.Milliseconds()))
 	p.timeout = read(KeyBeatTimeout, defaultPeriods.timeout)
 	p.expire = read(KeyDeleteTimeout, defaultPeriods.expire)
 	return p

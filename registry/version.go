@@ -22,7 +22,7 @@ func (s *Store) renew(changed []Service) {
 		h := s.shard(name)
 		h.mu.RLock()
 		if v := h.services[name]; v != nil {
-			v.version.Store(s.versions.Add(1))
+			v.version.Store(h.versions.Add(1))
 		}
 		h.mu.RUnlock()
 	}
