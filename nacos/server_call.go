@@ -150,8 +150,7 @@ func (c *call) weight() (float64, error) {
 	return w, nil
 }
 
-// paging reads pageNo and pageSize and gives the part of n items they mean;
-// a page before the first is the first.
+// paging reads pageNo and pageSize and gives the part of n items they mean.
 func (c *call) paging(n int) (from, to int, err error) {
 	if err := c.need(paramPageNo, paramPageSize); err != nil {
 		return 0, 0, err
@@ -164,10 +163,17 @@ func (c *call) paging(n int) (from, to int, err error) {
 	if err != nil {
 		return 0, 0, unreadable(c.form.text(paramPageSize))
 	}
+	from, to = cutPage(no, size, n)
+	return from, to, nil
+}
+
+// cutPage gives the part of n items that a page means; a page before the first
+// is the first.
+func cutPage(no, size, n int) (from, to int) {
 	no, size = max(no, 1), max(size, 0)
 	if size == 0 || no-1 > n/size {
-		return n, n, nil
+		return n, n
 	}
 	from = (no - 1) * size
-	return min(from, n), min(from+size, n), nil
+	return min(from, n), min(from+size, n)
 }

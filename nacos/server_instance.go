@@ -169,16 +169,21 @@ func list(ctx context.Context, s *Server, c *call) (any, error) {
 	if err := c.need(paramService); err != nil {
 		return nil, err
 	}
-	clusters := c.form.text(paramClusters)
-	query := registry.Query{HealthyOnly: c.truth(false, paramHealthyOnly)}
+	return s.listOf(c.service, c.form.text(paramClusters), c.truth(false, paramHealthyOnly)), nil
+}
+
+// listOf is the list of a service in the clusters, separated by commas; in all
+// when there are none.
+func (s *Server) listOf(service registry.Service, clusters string, healthyOnly bool) listBody {
+	query := registry.Query{HealthyOnly: healthyOnly}
 	if clusters != "" {
 		query.Clusters = strings.Split(clusters, ",")
 	}
-	view := s.Store.View(c.service, query)
+	view := s.Store.View(service, query)
 	return listBody{
-		Name: c.service.Grouped(), Group: c.service.Group, Clusters: clusters, CacheMillis: cacheMillis,
+		Name: service.Grouped(), Group: service.Group, Clusters: clusters, CacheMillis: cacheMillis,
 		Hosts: toHosts(view.Instances), LastRefTime: time.Now().UnixMilli(), Protected: view.Protected, Valid: true,
-	}, nil
+	}
 }
 
 func toHosts(instances []registry.Instance) []hostBody {
