@@ -36,16 +36,15 @@ func connect(ctx context.Context, address netip.AddrPort, full bool) error {
 	if err == nil {
 		err = unix.Connect(fd, to)
 	}
-	if !errors.Is(err, unix.EINPROGRESS) {
-		unix.Close(fd)
-		return err
+	if errors.Is(err, unix.EINPROGRESS) {
+		// On loopback the handshake is over by now: no need to wait in the poller.
+		err = progress(fd, to)
 	}
-	// On loopback the handshake is over by now: no need to wait in the poller.
-	if err := progress(fd, to); err != unix.EALREADY {
-		unix.Close(fd)
-		return err
+	if err == unix.EALREADY {
+		return await(ctx, os.NewFile(uintptr(fd), "probe"), to)
 	}
-	return await(ctx, os.NewFile(uintptr(fd), "probe"), to)
+	unix.Close(fd)
+	return err
 }
 
 // halfOpen makes a connect of the socket end before the handshake does.
@@ -60,10 +59,28 @@ func halfOpen(fd int) error {
 // while it is under way, then once with its outcome.
 func progress(fd int, to unix.Sockaddr) error {
 	err := unix.Connect(fd, to)
-	if err == unix.EISCONN {
-		return nil
+	if err != nil && err != unix.EISCONN {
+		return err
 	}
-	return err
+	if own, err := unix.Getsockname(fd); err == nil && same(own, to) {
+		return unix.ECONNREFUSED
+	}
+	return nil
+}
+
+// same tells that a socket was connected to itself (simultaneous open, RFC
+// 9293, 3.5): the kernel gave it the very port of this machine that it asked
+// for, so nobody listens there.
+func same(own, to unix.Sockaddr) bool {
+	switch own := own.(type) {
+	case *unix.SockaddrInet4:
+		to, ok := to.(*unix.SockaddrInet4)
+		return ok && own.Port == to.Port && own.Addr == to.Addr
+	case *unix.SockaddrInet6:
+		to, ok := to.(*unix.SockaddrInet6)
+		return ok && own.Port == to.Port && own.Addr == to.Addr
+	}
+	return false
 }
 
 // await waits for the outcome in the runtime's poller and closes the socket.
