@@ -156,6 +156,17 @@ func (m *command) place(c *codec) {
 	c.text(&m.cluster)
 }
 
+// subject says what a command is about.
+func (m command) subject() string {
+	switch m.op {
+	case opSwitch:
+		return "switch " + m.name
+	case opNamespace, opNoNamespace:
+		return "namespace " + m.namespace.ID
+	}
+	return m.service.String()
+}
+
 // aim fills in which instance a command is about.
 func (m command) aim(k Key) command {
 	m.service, m.ip, m.port, m.cluster, m.ephemeral = k.Service, k.IP, k.Port, k.Cluster, k.Ephemeral

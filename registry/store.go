@@ -121,7 +121,7 @@ func (s *Store) submit(ctx context.Context, m command) error {
 	} else {
 		var err error
 		if result, err = s.log.Append(ctx, m.encode()); err != nil {
-			return fmt.Errorf("cannot write a change of %s: %w", m.service, err)
+			return fmt.Errorf("cannot write a change of %s: %w", m.subject(), err)
 		}
 	}
 	if err, failed := result.(error); failed {

@@ -44,14 +44,18 @@ type HealthParams struct {
 // PushVersions are the least versions of clients that are pushed to.
 type PushVersions struct{ Go, Java, Python, C, CSharp string }
 
+var (
+	httpParams  = HealthParams{5000, 500, 0.85}
+	tcpParams   = HealthParams{5000, 1000, 0.75}
+	mysqlParams = HealthParams{3000, 2000, 0.65}
+)
+
 func defaultSwitches() Switches {
 	return Switches{
 		PushCacheMillis: 10000, ClientBeatInterval: DefaultBeatInterval.Milliseconds(), CacheMillis: 3000,
 		DistroThreshold: 0.7, HealthCheckEnabled: true, AutoChangeHealth: true, DistroEnabled: true,
 		EnableStandalone: true, PushEnabled: true, CheckTimes: 3,
-		HTTPHealth:         HealthParams{5000, 500, 0.85},
-		TCPHealth:          HealthParams{5000, 1000, 0.75},
-		MySQLHealth:        HealthParams{3000, 2000, 0.65},
+		HTTPHealth: httpParams, TCPHealth: tcpParams, MySQLHealth: mysqlParams,
 		ServerStatusMillis: 2000, ServiceStatusMillis: 5000, LightBeatEnabled: true, DistroExpiredMillis: 10000,
 		PushVersions:       PushVersions{Go: "0.1.0", Java: "0.1.0", Python: "0.4.3", C: "1.0.12", CSharp: "0.9.0"},
 		EphemeralByDefault: true,

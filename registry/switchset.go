@@ -53,9 +53,9 @@ var switchSetters = map[string]func(w *Switches, value string) error{
 	"distroServerExpiredMillis":    func(w *Switches, v string) error { return setWhole(&w.DistroExpiredMillis, v) },
 	"lightBeatEnabled":             func(w *Switches, v string) error { w.LightBeatEnabled = truth(v); return nil },
 	"autoChangeHealthCheckEnabled": func(w *Switches, v string) error { w.AutoChangeHealth = truth(v); return nil },
-	"httpHealthParams":             func(w *Switches, v string) error { return setHealthParams(&w.HTTPHealth, v, true) },
-	"tcpHealthParams":              func(w *Switches, v string) error { return setHealthParams(&w.TCPHealth, v, true) },
-	"mysqlHealthParams":            func(w *Switches, v string) error { return setHealthParams(&w.MySQLHealth, v, false) },
+	"httpHealthParams":             func(w *Switches, v string) error { return setHealthParams(&w.HTTPHealth, v, httpParams, true) },
+	"tcpHealthParams":              func(w *Switches, v string) error { return setHealthParams(&w.TCPHealth, v, tcpParams, true) },
+	"mysqlHealthParams":            func(w *Switches, v string) error { return setHealthParams(&w.MySQLHealth, v, mysqlParams, false) },
 }
 
 func knownSwitch(entry string) bool {
@@ -211,11 +211,10 @@ func (w *Switches) setStatus(value string) error {
 	return nil
 }
 
-func setHealthParams(to *HealthParams, value string, bounded bool) error {
-	given := struct {
-		Max, Min int32
-		Factor   float32
-	}{to.Max, to.Min, to.Factor}
+// setHealthParams reads {"max":..,"min":..,"factor":..}; what is left out is as
+// it is by default.
+func setHealthParams(to *HealthParams, value string, otherwise HealthParams, bounded bool) error {
+	given := otherwise
 	if err := json.Unmarshal([]byte(value), &given); err != nil {
 		return badSwitch("json param invalid.")
 	}
@@ -227,6 +226,6 @@ func setHealthParams(to *HealthParams, value string, bounded bool) error {
 	case bounded && !(given.Factor >= 0 && given.Factor <= 1):
 		return badSwitch("malformed factor")
 	}
-	*to = HealthParams(given)
+	*to = given
 	return nil
 }
