@@ -197,7 +197,7 @@ func readSnapshot(r io.Reader) (read image, err error) {
 
 // fields reads; version 1 knew neither switches nor namespaces.
 func (o *image) fields(c *codec) {
-	o.switches = defaultSwitches()
+	o.switches, o.namespaces = defaultSwitches(), map[string]Namespace{}
 	c.number(&o.applied)
 	if c.version >= 2 {
 		o.switches.fields(c)
