@@ -20,15 +20,32 @@ type pair struct {
 	blank      bool   // something was given, but only blanks
 }
 
+// mostPairs is how many parameters of a request are read; Tomcat, in which
+// Nacos runs, reads no more either (maxParameterCount).
+const mostPairs = 10000
+
+// What a form that is used again may keep: parameters, and bytes decoded.
+const (
+	keptPairs   = 128
+	keptDecoded = 64 << 10
+)
+
 // read takes the parameters of query and body, both as they came.
 func (f *form) read(query, body []byte) {
+	if cap(f.pairs) > keptPairs {
+		f.pairs = nil
+	}
+	if cap(f.decoded) > keptDecoded {
+		f.decoded = nil
+	}
 	f.pairs, f.decoded = f.pairs[:0], f.decoded[:0]
 	f.add(query)
 	f.add(body)
 }
 
 func (f *form) add(rest []byte) {
-	for len(rest) > 0 {
+	beaten := false
+	for len(rest) > 0 && len(f.pairs) < mostPairs {
 		key, after := cut(rest, '&', '=')
 		if after == nil || after[0] == '&' {
 			f.pairs = append(f.pairs, pair{key: f.decode(key)})
@@ -36,7 +53,11 @@ func (f *form) add(rest []byte) {
 			continue
 		}
 		after = after[1:]
-		n, raw := rawBeat(key, after)
+		n, raw := 0, false
+		if !beaten && string(key) == paramBeat { // the first counts, and only it is looked at
+			beaten = true
+			n, raw = rawBeat(after)
+		}
 		if !raw {
 			n = end(after)
 		}
@@ -78,17 +99,39 @@ var fieldsOfBeats = [][]byte{
 
 // rawBeat says how much of rest is the JSON of a beat that was not encoded, as
 // nacos-sdk-go 1.x sends it: % and + mean themselves and & may stand inside.
-// The value ends before the next name that can follow a beat.
-func rawBeat(key, rest []byte) (n int, raw bool) {
-	if string(key) != paramBeat || len(rest) == 0 || rest[0] != '{' {
+// What follows must be the end or a name that can follow a beat.
+func rawBeat(rest []byte) (n int, raw bool) {
+	if len(rest) == 0 || rest[0] != '{' {
 		return 0, false
 	}
-	for i := range rest {
-		if rest[i] == '&' && startsField(rest[i:]) && json.Valid(rest[:i]) {
-			return i, true
+	n = objectEnd(rest)
+	if n < len(rest) && !startsField(rest[n:]) {
+		return 0, false
+	}
+	return n, json.Valid(rest[:n])
+}
+
+// objectEnd gives where the JSON object ends that s begins with, white space
+// after it included; all of s when it has no end. It looks at each byte once
+// and at nothing but braces and strings.
+func objectEnd(s []byte) int {
+	depth, quoted := 0, false
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{':
+			depth++
+		case c == '}':
+			if depth--; depth == 0 {
+				return len(s) - len(bytes.TrimLeft(s[i+1:], " \t\r\n"))
+			}
 		}
 	}
-	return len(rest), json.Valid(rest)
+	return len(s)
 }
 
 func startsField(s []byte) bool {

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestForm(t *testing.T) {
@@ -87,4 +88,46 @@ func FuzzForm(f *testing.F) {
 
 func javaTrim(s string) string {
 	return strings.TrimFunc(s, func(r rune) bool { return r <= ' ' })
+}
+
+// TestFormEndsARawBeat: the beat is one whole object, whatever stands in it.
+func TestFormEndsARawBeat(t *testing.T) {
+	f := func(body, want string) {
+		t.Helper()
+		var form form
+		form.read(nil, []byte(body))
+		if got := form.text(paramBeat); got != want {
+			t.Errorf("%s: beat is %s, not %s", body, got, want)
+		}
+	}
+	f(`beat={"a":{"b":"}&ip=%41"}}&ip=1`, `{"a":{"b":"}&ip=%41"}}`)
+	f(`beat={"a":"\"}&ip=%41"}`, `{"a":"\"}&ip=%41"}`)
+	f(`beat={"a":"%41"} &ip=1`, `{"a":"%41"}`)
+	f(`beat={"a":"%41"}x`, `{"a":"A"}x`)
+	f(`beat={"a":"%41"}&other=1`, `{"a":"A"}`)
+	f(`beat={"a":"%41&ip=1`, `{"a":"A`)
+	f(`beat={"a":%41}&ip=1`, `{"a":A}`)
+}
+
+// TestFormReadsBodiesOnce: no body makes the server look at its bytes again and
+// again, and none makes it keep much.
+func TestFormReadsBodiesOnce(t *testing.T) {
+	f := func(what, body string) {
+		t.Helper()
+		var form form
+		began := time.Now()
+		form.read(nil, []byte(body))
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("%s: %d bytes took %v", what, len(body), took)
+		}
+		form.get("absent")
+		form.read([]byte("a=1"), nil)
+		if cap(form.pairs) > keptPairs || cap(form.decoded) > keptDecoded {
+			t.Errorf("%s: %d parameters and %d bytes are kept", what, cap(form.pairs), cap(form.decoded))
+		}
+	}
+	f("a beat without end", `beat={"a":"`+strings.Repeat("&ip=", maxBody/4))
+	f("beats without end", strings.Repeat(`beat={"&`, maxBody/8))
+	f("names only", strings.Repeat("&", maxBody))
+	f("encoded", "a="+strings.Repeat("%41", maxBody/3))
 }
