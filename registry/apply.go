@@ -133,6 +133,7 @@ func (m command) instance() Instance {
 	return Instance{
 		Key:    Key{Service: m.service, Cluster: m.cluster, IP: m.ip, Port: m.port},
 		Weight: m.weight, Enabled: m.enabled, Healthy: m.healthy, Metadata: mustMetadata(m.metadata),
+		NoID: m.noID,
 	}
 }
 

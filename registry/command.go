@@ -36,6 +36,7 @@ type command struct {
 	enabled     bool
 	healthy     bool
 	metadata    string // encoded
+	noID        bool
 	mustExist   bool   // register: never create; service: update; overlay: the service must exist
 	revision    uint64 // opHealth: 0 = whatever it is; opDelete, opForget: what it was decided on
 
@@ -88,7 +89,7 @@ func (m *command) fields(c *codec) (known bool) {
 	case opRegister:
 		m.place(c)
 		c.float(&m.weight)
-		c.bits(&m.enabled, &m.healthy, &m.mustExist)
+		c.bits(&m.enabled, &m.healthy, &m.mustExist, &m.noID)
 		c.metadata(&m.metadata)
 	case opDeregister:
 		m.place(c)

@@ -58,7 +58,7 @@ func durable(s *Store) string {
 		}
 		for _, one := range s.All(service) {
 			o, set := s.Overlay(one.Key)
-			fmt.Fprintf(&b, "  %s %s w%v e%v h%v %v r%d o%v %v\n", one.Address(), one.Cluster, one.Weight, one.Enabled, one.Healthy, one.Metadata, one.Revision, set, o.Metadata)
+			fmt.Fprintf(&b, "  %s %s w%v e%v h%v n%v %v r%d o%v %v\n", one.Address(), one.Cluster, one.Weight, one.Enabled, one.Healthy, one.NoID, one.Metadata, one.Revision, set, o.Metadata)
 		}
 	}
 	return b.String()
@@ -128,6 +128,24 @@ func TestSnapshotAndLogGiveTheSameStore(t *testing.T) {
 			l.beat(eph("orders", "1"))
 		}
 		l.shows(eph("orders", "1").Key, 9, true, map[string]string{})
+	})
+}
+
+func TestMissingIDOutlivesARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, log := logged()
+		one := per("db", "1")
+		one.NoID = true
+		life{t, s}.register(one, per("db", "2"))
+		fromLog := NewStore()
+		for i, command := range log.commands {
+			fromLog.Apply(uint64(i), command)
+		}
+		for from, again := range map[string]*Store{"snapshot": restored(t, snapshot(t, s)), "log": fromLog} {
+			if all := again.All(one.Service); len(all) != 2 || !all[0].NoID || all[1].NoID {
+				t.Errorf("from the %s: %+v", from, all)
+			}
+		}
 	})
 }
 

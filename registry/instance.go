@@ -74,12 +74,15 @@ func (s *Store) putEphemeral(i Instance, encoded string, mustExist bool) (change
 func (h *shard) publish(v *service, slot uint32, i Instance, encoded string, now stamp) (changed bool) {
 	r := h.slots.record(slot)
 	changed = h.slots.state(slot).healthy() != i.Healthy || r.weight != i.Weight ||
-		(r.flags&flagDisabled == 0) != i.Enabled ||
+		(r.flags&flagDisabled == 0) != i.Enabled || (r.flags&flagNoID != 0) != i.NoID ||
 		h.metadata.value(r.metadata) != encoded || h.clusters.value(r.cluster) != i.Cluster
 	r.weight = i.Weight
-	r.flags &^= flagDisabled
+	r.flags &^= flagDisabled | flagNoID
 	if !i.Enabled {
 		r.flags |= flagDisabled
+	}
+	if i.NoID {
+		r.flags |= flagNoID
 	}
 	h.swap(&r.metadata, encoded, &h.metadata)
 	if h.clusters.value(r.cluster) != i.Cluster {
@@ -125,7 +128,7 @@ var errAddingForbidden error = &Refusal{AddingForbidden, "Adding IP for dom is f
 
 func (s *Store) registerPersistent(ctx context.Context, i Instance, mustExist bool) error {
 	m := command{
-		op: opRegister, weight: i.Weight, enabled: i.Enabled, healthy: i.Healthy,
+		op: opRegister, weight: i.Weight, enabled: i.Enabled, healthy: i.Healthy, noID: i.NoID,
 		metadata: encodeMetadata(i.Metadata), mustExist: mustExist,
 	}.aim(i.Key)
 	needless, err := s.claim(m)
@@ -181,7 +184,8 @@ func (s *Store) unclaim(service Service) {
 // say.
 func (h *shard) publishes(slot uint32, m command) bool {
 	r := h.slots.record(slot)
-	return r.weight == m.weight && (r.flags&flagDisabled == 0) == m.enabled && h.slots.state(slot).healthy() == m.healthy &&
+	return r.weight == m.weight && (r.flags&flagDisabled == 0) == m.enabled && (r.flags&flagNoID != 0) == m.noID &&
+		h.slots.state(slot).healthy() == m.healthy &&
 		h.metadata.value(r.metadata) == m.metadata && h.clusters.value(r.cluster) == m.cluster
 }
 

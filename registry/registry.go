@@ -83,6 +83,8 @@ type Instance struct {
 	Enabled  bool    // false: hidden from consumers
 	Healthy  bool    // false: listed, but not to be called
 	Metadata map[string]string
+	// NoID: it came by v2 or v3 of Nacos' HTTP, where instances have no id.
+	NoID bool
 	// Revision grows with each change of the instance; 0: this registry gives none.
 	Revision uint64
 }

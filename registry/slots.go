@@ -54,6 +54,7 @@ const (
 	flagOdd      flags = 1 << iota // ip is no canonical address
 	flagPersists                   // persistent instance
 	flagDisabled
+	flagNoID
 )
 
 // key finds the slot of an instance: nothing in it is hashed away, so nothing

@@ -79,6 +79,7 @@ func (h *shard) store(c *codec, v *service) {
 		i := Instance{
 			Key:    Key{IP: h.ip(r), Port: r.port, Cluster: h.clusters.value(r.cluster)},
 			Weight: r.weight, Enabled: r.flags&flagDisabled == 0, Healthy: h.slots.state(slot).healthy(), Revision: r.revision,
+			NoID: r.flags&flagNoID != 0,
 		}
 		encoded := h.metadata.value(r.metadata)
 		storeInstance(c, &i, &encoded)
@@ -143,7 +144,7 @@ func storeInstance(c *codec, i *Instance, encoded *string) {
 	c.port(&i.Port)
 	c.text(&i.Cluster)
 	c.float(&i.Weight)
-	c.bits(&i.Enabled, &i.Healthy)
+	c.bits(&i.Enabled, &i.Healthy, &i.NoID)
 	c.metadata(encoded)
 	c.number(&i.Revision)
 }

@@ -24,6 +24,7 @@ func (h *shard) instance(v *service, slot uint32, m memo) Instance {
 		},
 		Weight:   r.weight,
 		Enabled:  r.flags&flagDisabled == 0,
+		NoID:     r.flags&flagNoID != 0,
 		Healthy:  h.slots.state(slot).healthy(),
 		Metadata: m.read(h, r.metadata),
 		Revision: r.revision,

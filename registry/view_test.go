@@ -264,3 +264,21 @@ func TestInstanceID(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+func TestIDGoesAndComesWithEachRegistration(t *testing.T) {
+	live(t, func(l life) {
+		for _, one := range []Instance{eph("orders", "1"), per("db", "1")} {
+			for _, noID := range []bool{true, false, true} {
+				one.NoID = noID
+				before := l.Version(one.Service)
+				l.register(one)
+				if got, err := l.Get(l.Context(), one.Key); err != nil || got.NoID != noID {
+					l.Errorf("%s: NoID is %v (%v), want %v", one.Key, got.NoID, err, noID)
+				}
+				if l.Version(one.Service) == before {
+					l.Errorf("%s: what a View shows changed, but not the version", one.Key)
+				}
+			}
+		}
+	})
+}
