@@ -212,14 +212,14 @@ func playing(t *testing.T, word, until string) (program *exec.Cmd, temp string) 
 			t.Fatal(err, seen)
 		}
 	}
-	if n := len(mentioning(t, temp)); n < 3 {
-		t.Errorf("%d processes play, want registry, agent and app", n)
+	// The demo kills its app as soon as it was seen.
+	if n := len(mentioning(t, temp)); n < 2 {
+		t.Errorf("%d processes play, want registry and agent at least", n)
 	}
 	return program, temp
 }
 
-// mentioning lists processes whose command, settings or output speak of the
-// folder.
+// mentioning lists processes that write into the folder.
 func mentioning(t *testing.T, folder string) (found []string) {
 	t.Helper()
 	processes, err := filepath.Glob("/proc/[0-9]*")
