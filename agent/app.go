@@ -34,6 +34,7 @@ type app struct {
 	bell    run.Bell   // wakes the loop that talks to the registry
 	bells   []run.Bell // wake the checks
 	drained chan struct{}
+	noticed time.Time // when the loop that talks to the registry last looked at the clock
 
 	mu      sync.Mutex
 	life    *life
@@ -178,6 +179,7 @@ func (a *app) drain() {
 // keep talks to the registry: the only place that does, one call at a time, so
 // that nothing overtakes a deregistration.
 func (a *app) keep(ctx context.Context) error {
+	a.noticed = time.Now()
 	for {
 		a.mu.Lock()
 		do, in, wait := a.life.next(time.Now())
@@ -212,17 +214,17 @@ func (a *app) farewell() error {
 func (a *app) nap(ctx context.Context, wait time.Duration) error {
 	a.sayHeld()
 	a.turn(0, wait)
-	before := time.Now()
 	_, err := run.WaitOr(ctx, wait, a.bell)
-	a.notice(before, wait)
+	a.notice(wait)
 	return err
 }
 
-// notice finds out that something took far longer than it may: then the
-// process was stopped, or the machine suspended, which only the wall clock
-// tells. What the checks said before says nothing now.
-func (a *app) notice(before time.Time, most time.Duration) {
-	now := time.Now()
+// notice finds out that far more time has passed since it was last called than
+// may: then the process was stopped, or the machine suspended, which only the
+// wall clock tells. What the checks said before says nothing now.
+func (a *app) notice(most time.Duration) {
+	before, now := a.noticed, time.Now()
+	a.noticed = now
 	if took := max(now.Sub(before), now.Round(0).Sub(before.Round(0))); took > most+lateness {
 		a.suspect(took)
 	}
@@ -272,7 +274,7 @@ func (a *app) send(ctx context.Context, do step, in registry.Instance) {
 	case read:
 		o.found, o.err = a.registry.Get(ctx, in.Key)
 	}
-	a.notice(o.began, limit)
+	a.notice(limit)
 	a.mu.Lock()
 	a.life.done(time.Now(), o)
 	notes := a.life.notes
@@ -307,6 +309,7 @@ func (a *app) relocated(ctx context.Context, do step, in registry.Instance) regi
 		in.IP = a.life.host
 		a.mu.Unlock()
 	}
+	a.notice(findTime)
 	return in
 }
 
