@@ -64,6 +64,20 @@ var (
 	otherContents = difference{
 		"figures of the whole server", "those of all scenarios recorded before", "those of one scenario", "not a difference of the servers, but of how they were asked",
 	}
+	openAdmin = difference{
+		"`/v3/admin` without a token, or with a wrong one", "403, also while auth is off", "as with the token of an administrator",
+		"auth is off means that nobody is asked",
+	}
+	plainValue = difference{
+		"booleans and numbers that are none, on v2 and v3", "500 with the words of its framework", "400, code 20002",
+		"it is the client's fault, and the answer names the parameter",
+	}
+	metadataV3 = difference{
+		"bad metadata on v3", "200 without a body", "400, code 21002 or 21005", "a client would take it for done",
+	}
+	alsoV3 = difference{
+		"v3 asked of 2.5.1", "404", "as 3.0.3 answers", "one server speaks all three versions",
+	}
 	notBuilt = difference{"rest", "answers", "not yet", "being built"}
 )
 
@@ -86,9 +100,31 @@ var differences = map[string]map[int]difference{
 	"08-cluster":    {15: no101, 16: no101},
 	"08-operator": {
 		0: notBuilt, 2: otherContents, 6: notBuilt, 8: notBuilt, 9: notBuilt, 10: notBuilt, 11: notBuilt,
-		12: notBuilt, 14: otherContents, 17: ownState, 18: notBuilt, 19: oneNode, 20: notBuilt, 21: notBuilt, 22: notBuilt,
+		12: notBuilt, 14: otherContents, 17: ownState, 18: notBuilt, 19: oneNode, 22: notBuilt,
 	},
 	"08-raw-101":        {1: no101},
 	"08-switch-effects": {0: notBuilt, 3: notBuilt, 4: notBuilt, 8: notBuilt, 10: notFrozen, 11: notFrozen, 12: notBuilt, 13: notFrozen, 14: notFrozen},
-	"10-login-auth-off": {0: everybodyIn, 1: everybodyIn, 2: everybodyIn, 3: everybodyIn, 4: everybodyIn, 5: everybodyIn},
+	"09-v2":             {5: plainValue, 32: otherContents},
+	"09-v3-client":      {0: alsoV3, 1: alsoV3},
+	"10-login-auth-off": {
+		0: everybodyIn, 1: everybodyIn, 2: everybodyIn, 3: everybodyIn, 4: everybodyIn, 5: everybodyIn,
+		6: alsoV3, 7: alsoV3, 8: alsoV3,
+	},
+
+	"3.0.3/02-beat-health":       {3: fresher, 6: fresher},
+	"3.0.3/03-expiry-beaten":     {8: fresher},
+	"3.0.3/04-persistent-health": {13: healthWorks, 16: healthWorks, 24: fresher, 25: fresher, 30: fresher},
+	"3.0.3/04-restart":           {18: keptNone, 25: keptNone},
+	"3.0.3/07-freshness":         {3: fresher, 8: fresher, 13: fresher, 18: fresher},
+	"3.0.3/07-service-v3":        {7: metadataV3, 8: no101},
+	"3.0.3/08-admin-v3": {
+		0: openAdmin, 1: openAdmin, 2: openAdmin, 3: openAdmin, 4: ownState, 7: openAdmin, 8: openAdmin, 9: openAdmin,
+		10: openAdmin, 11: openAdmin, 12: notBuilt, 14: otherContents, 16: ownState, 19: notBuilt, 20: oneNode, 21: oneNode, 24: ownState, 25: notBuilt,
+	},
+	"3.0.3/08-cluster":           {12: no101, 13: no101},
+	"3.0.3/08-raw-101":           {1: no101},
+	"3.0.3/08-switch-effects":    {0: notBuilt, 3: notBuilt, 8: notBuilt, 12: notBuilt, 11: notFrozen, 14: notFrozen},
+	"3.0.3/09-v3-admin-instance": {0: openAdmin, 1: openAdmin, 2: openAdmin, 25: openAdmin},
+	"3.0.3/09-v3-client":         {25: metadataV3, 27: plainValue},
+	"3.0.3/10-login-auth-off":    {6: everybodyIn, 7: everybodyIn, 8: everybodyIn},
 }

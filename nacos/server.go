@@ -185,7 +185,11 @@ func (s *Server) unknown(r *call) {
 		r.writeFault(r.noSuchAPI())
 		return
 	}
-	r.writeFault(&fault{http.StatusNotFound, "No message available", asBoot})
+	text := "No message available"
+	if r.inV3(s) {
+		text = "No endpoint " + string(r.ctx.Method()) + " " + string(r.path) + "."
+	}
+	r.writeFault(&fault{http.StatusNotFound, text, asBoot})
 }
 
 func (r *call) noSuchAPI() *fault {
@@ -210,6 +214,9 @@ func (s *Server) otherMethod(r *call, there route) {
 	default:
 		r.ctx.Response.Header.Set("Allow", strings.Join(allowed, ", "))
 		text := "Request method '" + string(r.ctx.Method()) + "' not supported"
+		if r.inV3(s) {
+			text = "Method '" + string(r.ctx.Method()) + "' is not supported."
+		}
 		r.writeFault(&fault{http.StatusMethodNotAllowed, text, asBoot})
 	}
 }

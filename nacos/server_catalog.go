@@ -121,7 +121,7 @@ func catalogServices(_ context.Context, s *Server, c *call) (any, error) {
 // for; with hasIpCount only those that have instances.
 func (s *Server) chosen(c *call) []registry.ServiceInfo {
 	name, group := c.form.text(paramServiceFilter), c.form.text(paramGroupFilter)
-	filled := c.truth(false, paramHasIPCount)
+	filled := c.truth(false, paramHasIPCount, paramIgnoreEmpty)
 	var chosen []registry.ServiceInfo
 	for _, service := range s.Store.Services(c.service.Namespace, "") {
 		if !strings.Contains(service.Name, name) || !strings.Contains(service.Group, group) {

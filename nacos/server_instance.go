@@ -230,8 +230,12 @@ func generator(m map[string]string) string {
 }
 
 // instanceID gives the id of an instance. Where a number is wanted it is one
-// that belongs to the address, so that every read shows the same.
+// that belongs to the address, so that every read shows the same. What came by
+// v2 or v3 has none, "".
 func instanceID(i registry.Instance) string {
+	if i.NoID {
+		return ""
+	}
 	if i.Metadata[metaGenerator] != generatorSnowflake {
 		return registry.InstanceID(i.Key)
 	}

@@ -79,13 +79,19 @@ type abilities struct {
 	} `json:"namingAbility"`
 }
 
-func clusterNodes(_ context.Context, _ *Server, c *call) (any, error) {
-	node := nodeBody{State: up, Extended: nodeDetails{time.Now().UnixMilli(), true, spoken}}
-	if tcp, ok := c.ctx.LocalAddr().(*net.TCPAddr); ok {
-		node.IP, node.Port, node.Address = tcp.IP.String(), tcp.Port, tcp.String()
-	}
+func clusterNodes(_ context.Context, s *Server, c *call) (any, error) {
+	node := s.node(c)
 	if keyword := c.form.text(paramKeyword); keyword != "" && !contains(keyword)(node.Address) {
 		return restResult([]nodeBody{}), nil
 	}
 	return restResult([]nodeBody{node}), nil
+}
+
+// node describes this server as the call reached it.
+func (s *Server) node(c *call) nodeBody {
+	node := nodeBody{State: up, Extended: nodeDetails{time.Now().UnixMilli(), true, spoken}}
+	if tcp, ok := c.ctx.LocalAddr().(*net.TCPAddr); ok {
+		node.IP, node.Port, node.Address = tcp.IP.String(), tcp.Port, tcp.String()
+	}
+	return node
 }

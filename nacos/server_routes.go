@@ -9,7 +9,7 @@ import (
 // in front of each path.
 func (s *Server) routes() map[string]route {
 	placed := map[string]route{}
-	for _, table := range []map[string]route{routesV1(), routesOperator(pathOperator), routesOperator(pathOps), routesConsole()} {
+	for _, table := range []map[string]route{routesV1(), routesOperator(pathOperator), routesOperator(pathOps), routesConsole(), routesV2(), routesV3()} {
 		for path, there := range table {
 			there = maps.Clone(there)
 			if get, ok := there[http.MethodGet]; ok {
