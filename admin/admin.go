@@ -46,6 +46,7 @@ type Server struct {
 	Ready   func() error // nil: always
 	Status  func() any   // what /status marshals; nil: not found
 	Metrics func(io.Writer)
+	LogLost func() uint64 // how many lines of the log were lost, for /metrics; nil: not counted
 
 	// Routes maps "POST /drain" to its handler; only GET and POST exist, and
 	// only POST may change anything. A path that ends in "/" stands for all
@@ -255,6 +256,9 @@ func (s *Server) metrics(ctx *fasthttp.RequestCtx) {
 	ctx.SetContentType("text/plain; version=0.0.4; charset=utf-8")
 	if s.Metrics != nil {
 		s.Metrics(ctx)
+	}
+	if s.LogLost != nil {
+		metrics.WriteCounterUint64(ctx, "sidebeat_log_lines_lost_total", s.LogLost())
 	}
 	metrics.WriteProcessMetrics(ctx)
 }

@@ -58,9 +58,6 @@ var (
 	oneNode = difference{
 		"nodes of the cluster", "figures of its consensus groups", "left out", "other nodes cannot join, so nobody may try",
 	}
-	noConsole = difference{
-		"`GET /nacos/`", "pages of the console", "404", "there are no pages",
-	}
 	otherContents = difference{
 		"figures of the whole server", "those of all scenarios recorded before", "those of one scenario", "not a difference of the servers, but of how they were asked",
 	}
@@ -78,7 +75,6 @@ var (
 	alsoV3 = difference{
 		"v3 asked of 2.5.1", "404", "as 3.0.3 answers", "one server speaks all three versions",
 	}
-	notBuilt = difference{"rest", "answers", "not yet", "being built"}
 )
 
 // differences lists each recorded step that our server answers otherwise.
@@ -95,15 +91,15 @@ var differences = map[string]map[int]difference{
 	},
 	"04-restart":    {16: keptNone, 18: keptNone, 23: keptNone, 25: keptNone},
 	"07-freshness":  {2: fresher, 3: fresher, 7: fresher, 8: fresher, 12: fresher, 13: fresher, 17: fresher, 18: fresher},
-	"07-service-v1": {8: no101, 18: sorted, 27: notBuilt},
+	"07-service-v1": {8: no101, 18: sorted},
 	"08-catalog":    {15: clearer},
 	"08-cluster":    {15: no101, 16: no101},
 	"08-operator": {
-		0: notBuilt, 2: otherContents, 6: notBuilt, 8: notBuilt, 9: notBuilt, 10: notBuilt, 11: notBuilt,
-		12: notBuilt, 14: otherContents, 17: ownState, 18: notBuilt, 19: oneNode, 22: notBuilt,
+		2:  otherContents,
+		14: otherContents, 17: ownState, 19: oneNode,
 	},
 	"08-raw-101":        {1: no101},
-	"08-switch-effects": {0: notBuilt, 3: notBuilt, 4: notBuilt, 8: notBuilt, 10: notFrozen, 11: notFrozen, 12: notBuilt, 13: notFrozen, 14: notFrozen},
+	"08-switch-effects": {10: notFrozen, 11: notFrozen, 13: notFrozen, 14: notFrozen},
 	"09-v2":             {5: plainValue, 32: otherContents},
 	"09-v3-client":      {0: alsoV3, 1: alsoV3},
 	"10-login-auth-off": {
@@ -119,11 +115,11 @@ var differences = map[string]map[int]difference{
 	"3.0.3/07-service-v3":        {7: metadataV3, 8: no101},
 	"3.0.3/08-admin-v3": {
 		0: openAdmin, 1: openAdmin, 2: openAdmin, 3: openAdmin, 4: ownState, 7: openAdmin, 8: openAdmin, 9: openAdmin,
-		10: openAdmin, 11: openAdmin, 12: notBuilt, 14: otherContents, 16: ownState, 19: notBuilt, 20: oneNode, 21: oneNode, 24: ownState, 25: notBuilt,
+		10: openAdmin, 11: openAdmin, 14: otherContents, 16: ownState, 20: oneNode, 21: oneNode, 24: ownState,
 	},
 	"3.0.3/08-cluster":           {12: no101, 13: no101},
 	"3.0.3/08-raw-101":           {1: no101},
-	"3.0.3/08-switch-effects":    {0: notBuilt, 3: notBuilt, 8: notBuilt, 12: notBuilt, 11: notFrozen, 14: notFrozen},
+	"3.0.3/08-switch-effects":    {11: notFrozen, 14: notFrozen},
 	"3.0.3/09-v3-admin-instance": {0: openAdmin, 1: openAdmin, 2: openAdmin, 25: openAdmin},
 	"3.0.3/09-v3-client":         {25: metadataV3, 27: plainValue},
 	"3.0.3/10-login-auth-off":    {6: everybodyIn, 7: everybodyIn, 8: everybodyIn},

@@ -59,4 +59,3 @@ func text(v any) string {
 	b, _ := json.Marshal(v) // came from JSON
 	return string(b)
 }
-

@@ -32,7 +32,7 @@ func startServer(t *testing.T, s *Server) dialer {
 	serve, stop := serveUntil(t, s)
 	t.Cleanup(func() {
 		stop()
-		time.Sleep(10 * time.Second) // fake: fasthttp's worker pool looks around before it ends
+		time.Sleep(10 * time.Second) // fake, in a bubble of synctest: fasthttp's worker pool looks around before it ends
 	})
 	return serve
 }

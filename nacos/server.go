@@ -101,6 +101,10 @@ type call struct {
 	service  registry.Service  // as check left it
 	metadata map[string]string // as check left it
 	scratch  []byte
+	// ephemeral is the kind of instances that do not say theirs
+	// (switch defaultInstanceEphemeral).
+	ephemeral  bool
+	lightBeats bool // switch lightBeatEnabled
 }
 
 var calls = sync.Pool{New: func() any { return new(call) }}
@@ -144,6 +148,9 @@ func (s *Server) serve(table map[string]route, r *call) {
 		there, ok = table[string(path)]
 	}
 	r.path = path
+	if s.revised(r) {
+		return
+	}
 	if !ok {
 		s.unknown(r)
 		return
@@ -155,6 +162,8 @@ func (s *Server) serve(table map[string]route, r *call) {
 		return
 	}
 	r.form.read(query, formBody(r.ctx))
+	w := s.Store.Switches()
+	r.ephemeral, r.lightBeats = w.EphemeralByDefault, w.LightBeatEnabled
 	h(s, r)
 }
 

@@ -3,8 +3,8 @@ package nacos
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/sidebeat/sidebeat/registry"
@@ -31,18 +31,20 @@ type batchInstance struct {
 
 // setBatch lays metadata over many instances of a service.
 func setBatch(ctx context.Context, s *Server, c *call) (any, error) {
-	return s.batch(ctx, c, func(overlay map[string]string) { maps.Copy(overlay, c.metadata) })
+	return s.batch(c, func(of []registry.Key) ([]registry.Key, error) {
+		return s.Store.PutMetadata(ctx, c.service, of, c.metadata)
+	})
 }
 
 // dropBatch takes keys out of the metadata that operators laid over instances;
 // what the clients published stays.
 func dropBatch(ctx context.Context, s *Server, c *call) (any, error) {
-	return s.batch(ctx, c, func(overlay map[string]string) {
-		maps.DeleteFunc(overlay, func(key, _ string) bool { _, named := c.metadata[key]; return named })
+	return s.batch(c, func(of []registry.Key) ([]registry.Key, error) {
+		return s.Store.DropMetadata(ctx, c.service, of, slices.Collect(maps.Keys(c.metadata)))
 	})
 }
 
-func (s *Server) batch(ctx context.Context, c *call, change func(overlay map[string]string)) (any, error) {
+func (s *Server) batch(c *call, change func(of []registry.Key) ([]registry.Key, error)) (any, error) {
 	if err := c.need(paramService, paramMetadata); err != nil {
 		return nil, err
 	}
@@ -50,40 +52,32 @@ func (s *Server) batch(ctx context.Context, c *call, change func(overlay map[str
 		return nil, err
 	}
 	body := updatedBody{Updated: []string{}}
-	for _, i := range s.meant(c) {
-		set, _ := s.Store.Overlay(i.Key) // none: nothing set yet
-		overlay := maps.Clone(set.Metadata)
-		if overlay == nil {
-			overlay = map[string]string{}
-		}
-		change(overlay)
-		err := s.Store.Override(ctx, i.Key, registry.Overlay{Metadata: overlay})
-		if errors.Is(err, registry.ErrNotFound) {
-			continue // it went meanwhile
-		}
-		if err != nil {
-			return nil, err
-		}
-		body.Updated = append(body.Updated, datumKey(i.Key))
+	meant := s.meant(c)
+	if len(meant) == 0 {
+		return body, nil
 	}
-	return body, nil
+	changed, err := change(meant)
+	for _, k := range changed {
+		body.Updated = append(body.Updated, datumKey(k))
+	}
+	return body, err
 }
 
 // meant gives the instances of a batch: those that the call lists or, when it
 // lists none but names a kind, all of that kind.
-func (s *Server) meant(c *call) []registry.Instance {
+func (s *Server) meant(c *call) []registry.Key {
 	kind := c.form.text(paramConsistency)
 	listed := readBatch(c.form.text(paramInstances))
 	if kind == "" && len(listed) == 0 {
 		return nil
 	}
-	var meant []registry.Instance
+	var meant []registry.Key
 	for _, i := range s.Store.All(c.service) {
 		if kind != "" && i.Ephemeral == (kind == kindPersistent) {
 			continue
 		}
 		if len(listed) == 0 || listed[batchInstance{i.IP, i.Port, i.Cluster}] {
-			meant = append(meant, i)
+			meant = append(meant, i.Key)
 		}
 	}
 	return meant

@@ -9,23 +9,21 @@ import (
 	"github.com/sidebeat/sidebeat/registry"
 )
 
-// pace is when the next beat is due if the instance does not say
-// (SwitchDomain.clientBeatInterval).
-const pace = defaultInterval * time.Millisecond
-
 // The answers to nearly all beats, made once.
 var (
-	beatTaken   = appendBeat(nil, defaultInterval, codeOK)
-	beatUnknown = appendBeat(nil, defaultInterval, codeNotFound)
+	beatTaken   = appendBeat(nil, defaultInterval, codeOK, true)
+	beatUnknown = appendBeat(nil, defaultInterval, codeNotFound, true)
 )
 
 // appendBeat writes a beatAnswer.
-func appendBeat(b []byte, interval int64, code int64) []byte {
+func appendBeat(b []byte, interval int64, code int64, light bool) []byte {
 	b = append(b, `{"clientBeatInterval":`...)
 	b = strconv.AppendInt(b, interval, 10)
 	b = append(b, `,"code":`...)
 	b = strconv.AppendInt(b, code, 10)
-	return append(b, `,"lightBeatEnabled":true}`...)
+	b = append(b, `,"lightBeatEnabled":`...)
+	b = strconv.AppendBool(b, light)
+	return append(b, '}')
 }
 
 // beatV1 answers a beat. It is the hot path: a beat of a known instance
@@ -39,13 +37,12 @@ func beatV1(s *Server, c *call) {
 			return
 		}
 	}
-	ms := interval.Milliseconds()
-	body := beatTaken
-	switch {
-	case !known:
-		body = beatUnknown
-	case ms != defaultInterval:
-		c.scratch = appendBeat(c.scratch[:0], ms, codeOK)
+	code, body := int64(codeOK), beatTaken
+	if !known {
+		code, body = codeNotFound, beatUnknown
+	}
+	if ms := interval.Milliseconds(); ms != defaultInterval || !c.lightBeats {
+		c.scratch = appendBeat(c.scratch[:0], ms, code, c.lightBeats)
 		body = c.scratch
 	}
 	c.ctx.SetStatusCode(http.StatusOK)
@@ -166,13 +163,14 @@ func (s *Server) lightBeat(c *call) (time.Duration, bool, error) {
 // beatAgain is a light beat once more, this time with names as text.
 func (s *Server) beatAgain(i registry.Instance) (time.Duration, bool) {
 	if i.IP == "" || i.Port == 0 {
-		return pace, false
+		return s.pace(), false
 	}
-	interval, known := s.Store.Refresh([]byte(i.Namespace), []byte(i.Group), []byte(i.Name), []byte(i.IP), i.Port)
-	if !known {
-		return pace, false
-	}
-	return interval, true
+	return s.Store.Refresh([]byte(i.Namespace), []byte(i.Group), []byte(i.Name), []byte(i.IP), i.Port)
+}
+
+// pace is when the next beat is due if the instance does not say.
+func (s *Server) pace() time.Duration {
+	return time.Duration(s.Store.Switches().ClientBeatInterval) * time.Millisecond
 }
 
 // checkBeat is check with the address of the JSON in place of the parameters'.
@@ -217,13 +215,13 @@ func (s *Server) fullBeat(ctx context.Context, i registry.Instance) (time.Durati
 			return interval, true, nil
 		}
 	} else if _, err := s.Store.Get(ctx, anyCluster(i.Key)); err == nil {
-		return pace, true, nil // its health is not a matter of beats
+		return s.pace(), true, nil // its health is not a matter of beats
 	}
 	if i.IP == "" || i.Port == 0 {
-		return pace, false, nil
+		return s.pace(), false, nil
 	}
 	if err := s.register(ctx, i); err != nil {
 		return 0, false, err
 	}
-	return time.Duration(millis(i.Metadata, metaInterval, defaultInterval)) * time.Millisecond, true, nil
+	return time.Duration(millis(i.Metadata, metaInterval, s.pace().Milliseconds())) * time.Millisecond, true, nil
 }

@@ -99,8 +99,8 @@ func (c *call) need(names ...string) error {
 	return nil
 }
 
-// key names the instance that the call is about; ephemeral unless it says
-// otherwise.
+// key names the instance that the call is about; of the usual kind unless it
+// says otherwise.
 func (c *call) key() (registry.Key, error) {
 	if err := c.need(paramService, paramIP, paramPort); err != nil {
 		return registry.Key{}, err
@@ -111,7 +111,7 @@ func (c *call) key() (registry.Key, error) {
 	}
 	return registry.Key{
 		Service: c.service, Cluster: c.cluster(), IP: c.form.text(paramIP), Port: uint16(port),
-		Ephemeral: c.truth(true, paramEphemeral),
+		Ephemeral: c.truth(c.ephemeral, paramEphemeral),
 	}, nil
 }
 
@@ -155,13 +155,18 @@ func (c *call) paging(n int) (from, to int, err error) {
 	if err := c.need(paramPageNo, paramPageSize); err != nil {
 		return 0, 0, err
 	}
-	no, err := strconv.Atoi(c.form.text(paramPageNo))
+	return page(n, c.form.text(paramPageNo), c.form.text(paramPageSize))
+}
+
+// page gives the part of n items that a page of this number and size has.
+func page(n int, number, length string) (from, to int, err error) {
+	no, err := strconv.Atoi(number)
 	if err != nil {
-		return 0, 0, unreadable(c.form.text(paramPageNo))
+		return 0, 0, unreadable(number)
 	}
-	size, err := strconv.Atoi(c.form.text(paramPageSize))
+	size, err := strconv.Atoi(length)
 	if err != nil {
-		return 0, 0, unreadable(c.form.text(paramPageSize))
+		return 0, 0, unreadable(length)
 	}
 	from, to = cutPage(no, size, n)
 	return from, to, nil

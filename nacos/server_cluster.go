@@ -2,9 +2,11 @@ package nacos
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -42,21 +44,33 @@ func setCluster(ctx context.Context, s *Server, c *call) (any, error) {
 type checkerBody struct {
 	Type string `json:"type"`
 	*httpChecker
+	*mysqlChecker
 }
 
 type httpChecker struct {
 	Path     string `json:"path"`
 	Headers  string `json:"headers"`
-	Expected int    `json:"expectedResponseCode"` // Nacos stores it and never looks
+	Expected uint32 `json:"expectedResponseCode"` // Nacos stores it and never looks
 }
 
-// toChecker shows a checker. The status an HTTP checker expects is always 200:
-// Nacos' own checker takes no other, whatever was configured.
+// toChecker shows a checker.
 func toChecker(k registry.Checker) checkerBody {
-	if k.Type != checkHTTP {
-		return checkerBody{Type: k.Type}
+	body := checkerBody{Type: k.Type}
+	switch k.Type {
+	case checkHTTP:
+		body.httpChecker = &httpChecker{k.Path, k.Headers, cmp.Or(k.ExpectedStatus, http.StatusOK)}
+	case checkMySQL:
+		body.mysqlChecker = &mysqlChecker{pointer(k.User), pointer(k.Password), pointer(k.Command)}
 	}
-	return checkerBody{k.Type, &httpChecker{k.Path, k.Headers, http.StatusOK}}
+	return body
+}
+
+// pointer gives nil for nothing.
+func pointer(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
 }
 
 const (
@@ -79,17 +93,40 @@ func readChecker(text string) (registry.Checker, error) {
 		return registry.Checker{}, err
 	}
 	switch kind {
-	case checkTCP, checkMySQL:
+	case checkTCP:
 		return registry.Checker{Type: kind}, nil
+	case checkMySQL:
+		k := registry.Checker{Type: kind}
+		return k, words(raw, map[string]*string{"user": &k.User, "pwd": &k.Password, "cmd": &k.Command})
 	case checkHTTP:
-		path, err := word(raw, "path")
-		if err != nil {
-			return registry.Checker{}, err
-		}
-		headers, err := word(raw, "headers")
-		return registry.Checker{Type: kind, Path: path, Headers: headers}, err
+		return readHTTPChecker(raw)
 	}
 	return registry.Checker{Type: checkNone}, nil
+}
+
+func readHTTPChecker(raw map[string]json.RawMessage) (registry.Checker, error) {
+	k, expected := registry.Checker{Type: checkHTTP}, ""
+	err := words(raw, map[string]*string{"path": &k.Path, "headers": &k.Headers, "expectedResponseCode": &expected})
+	if err != nil || expected == "" {
+		return k, err
+	}
+	status, err := strconv.ParseUint(expected, 10, 32)
+	if err != nil {
+		return k, fmt.Errorf("cannot read expectedResponseCode of healthChecker: %w", err)
+	}
+	k.ExpectedStatus = uint32(status)
+	return k, nil
+}
+
+// words reads the scalars under these keys.
+func words(raw map[string]json.RawMessage, to map[string]*string) error {
+	for key, value := range to {
+		var err error
+		if *value, err = word(raw, key); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // word gives the scalar under key, "" when there is none.

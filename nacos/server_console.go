@@ -97,11 +97,9 @@ type metricsBody struct {
 	Memory                 decimal `json:"mem"`  // share of the machine's memory in use
 }
 
-const up = "UP"
-
 func metrics(_ context.Context, s *Server, c *call) (any, error) {
 	if c.truth(true, paramOnlyStatus) {
-		return statusBody{up}, nil
+		return statusBody{s.status()}, nil
 	}
 	return s.figures(s.Store.Counts()), nil
 }
@@ -110,8 +108,9 @@ func (s *Server) figures(n registry.Counts) metricsBody {
 	all := n.Ephemeral + n.Persistent
 	m := measure()
 	return metricsBody{
-		Status: up, Services: n.Services, Instances: all, ResponsibleInstances: all, Clients: all,
+		Status: s.status(), Services: n.Services, Instances: all, ResponsibleInstances: all, Clients: all,
 		EphemeralClients: n.Ephemeral, PersistentClients: n.Persistent, ResponsibleClientCount: all,
-		CPU: decimal(m.cpu), Load: decimal(m.load), Memory: decimal(m.memory),
+		Subscribers: s.Store.CountSubscribers(),
+		CPU:         decimal(m.cpu), Load: decimal(m.load), Memory: decimal(m.memory),
 	}
 }

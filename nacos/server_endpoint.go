@@ -97,7 +97,7 @@ func (e endpoint) missing(name string) error {
 var (
 	booleans = []string{
 		paramEnabled, paramHealthy, paramEphemeral, paramHealthyOnly, paramUseInstance, paramHeartBeat,
-		paramOnlyStatus, paramWithInstances, paramIgnoreEmpty,
+		paramOnlyStatus, paramWithInstances, paramIgnoreEmpty, paramDebug,
 	}
 	integers = []string{paramPageNo, paramPageSize}
 	decimals = []string{paramWeight, paramThreshold}

@@ -12,10 +12,6 @@ import (
 	"github.com/sidebeat/sidebeat/registry"
 )
 
-// cacheMillis is how long a consumer may trust a list, ms
-// (SwitchDomain.defaultPushCacheMillis).
-const cacheMillis = 10000
-
 // instance reads an instance as register and deregister give it.
 func (c *call) instance() (registry.Instance, error) {
 	key, err := c.key()
@@ -181,7 +177,7 @@ func (s *Server) listOf(service registry.Service, clusters string, healthyOnly b
 	}
 	view := s.Store.View(service, query)
 	return listBody{
-		Name: service.Grouped(), Group: service.Group, Clusters: clusters, CacheMillis: cacheMillis,
+		Name: service.Grouped(), Group: service.Group, Clusters: clusters, CacheMillis: s.Store.Switches().PushCacheMillis,
 		Hosts: toHosts(view.Instances), LastRefTime: time.Now().UnixMilli(), Protected: view.Protected, Valid: true,
 	}
 }

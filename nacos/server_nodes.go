@@ -89,7 +89,7 @@ func clusterNodes(_ context.Context, s *Server, c *call) (any, error) {
 
 // node describes this server as the call reached it.
 func (s *Server) node(c *call) nodeBody {
-	node := nodeBody{State: up, Extended: nodeDetails{time.Now().UnixMilli(), true, spoken}}
+	node := nodeBody{State: s.status(), Extended: nodeDetails{time.Now().UnixMilli(), true, spoken}}
 	if tcp, ok := c.ctx.LocalAddr().(*net.TCPAddr); ok {
 		node.IP, node.Port, node.Address = tcp.IP.String(), tcp.Port, tcp.String()
 	}

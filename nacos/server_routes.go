@@ -46,6 +46,7 @@ func routesV1() map[string]route {
 		pathStatuses:      {http.MethodGet: naming(statuses)},
 		pathServiceList:   {http.MethodGet: naming(listServices)},
 		pathServiceNames:  {http.MethodGet: naming(serviceNames)},
+		pathSubscribers:   {http.MethodGet: naming(subscriberList)},
 		pathSelectorTypes: {http.MethodGet: naming(selectorTypes)},
 		pathCheckers:      {http.MethodGet: naming(checkers)},
 		pathHello:         {http.MethodGet: naming(hello)},
@@ -58,6 +59,7 @@ func routesV1() map[string]route {
 // routesOperator is what operators ask, under either of its names.
 func routesOperator(path string) map[string]route {
 	return map[string]route{
+		path + "/switches":      {http.MethodGet: naming(switches), http.MethodPut: naming(setSwitch)},
 		path + "/metrics":       {http.MethodGet: naming(metrics)},
 		path + "/distro/client": {http.MethodGet: naming(responsible)},
 		path + "/log":           {http.MethodPut: naming(logLevel)},
@@ -68,6 +70,12 @@ func routesOperator(path string) map[string]route {
 // and our own additions.
 func routesConsole() map[string]route {
 	return map[string]route{
+		pathNamespaces: {
+			http.MethodGet:    open(namespaces),
+			http.MethodPost:   open(createNamespace),
+			http.MethodPut:    open(updateNamespace),
+			http.MethodDelete: open(deleteNamespace),
+		},
 		pathNodes:       {http.MethodGet: open(clusterNodes)},
 		pathServerState: {http.MethodGet: open(serverState)},
 		pathLiveness:    {http.MethodGet: open(alive)},

@@ -38,6 +38,7 @@ func routesV2() map[string]route {
 		},
 		"/v2/console/health/liveness":          {http.MethodGet: enveloped(aliveNow)},
 		"/v2/console/health/readiness":         {http.MethodGet: enveloped(aliveNow)},
+		"/v2/console/namespace/list":           {http.MethodGet: enveloped(allNamespaces)},
 		"/v2/core/cluster/node/list":           {http.MethodGet: enveloped(clusterNodes)},
 		"/v2/core/cluster/node/self":           {http.MethodGet: enveloped(selfNode)},
 		"/v2/core/cluster/node/self/health":    {http.MethodGet: enveloped(selfHealth)},
@@ -47,6 +48,10 @@ func routesV2() map[string]route {
 	}
 	for _, operator := range []string{"/v2/ns/operator", "/v2/ns/ops"} {
 		table[operator+"/metrics"] = route{http.MethodGet: askedV2(metrics)}
+		table[operator+"/switches"] = route{
+			http.MethodGet: askedV2(switches),
+			http.MethodPut: v2(setSwitch, paramEntry, paramValue),
+		}
 	}
 	return table
 }
@@ -59,8 +64,17 @@ func askedV2(op operation, needs ...string) handler {
 	return endpoint{op: op, needs: needs, spring: true}.handler()
 }
 
+// allNamespaces is namespaces when nothing else is asked.
+func allNamespaces(_ context.Context, s *Server, _ *call) (any, error) {
+	list := []namespaceBody{}
+	for _, n := range s.Store.CreatedNamespaces() {
+		list = append(list, toNamespace(n))
+	}
+	return list, nil
+}
+
 // selfHealth tells the state of the node that answers.
-func selfHealth(_ context.Context, _ *Server, _ *call) (any, error) { return up, nil }
+func selfHealth(_ context.Context, s *Server, _ *call) (any, error) { return s.status(), nil }
 
 // patchV2 wants all of it, where v1 wants some.
 var patchV2 = endpoint{

@@ -24,6 +24,7 @@ func routesV3() map[string]route {
 		"/v3/admin/core/state":             {http.MethodGet: enveloped(stateV3)},
 		"/v3/admin/core/state/liveness":    {http.MethodGet: enveloped(aliveNow)},
 		"/v3/admin/core/state/readiness":   {http.MethodGet: enveloped(aliveNow)},
+		"/v3/admin/core/namespace/list":    {http.MethodGet: enveloped(namespacesV3)},
 		"/v3/admin/core/cluster/node/list": {http.MethodGet: enveloped(clusterNodes)},
 		"/v3/admin/core/cluster/node/self": {http.MethodGet: enveloped(selfNode)},
 		"/v3/auth/user/login":              {http.MethodPost: open(logIn)},
@@ -63,6 +64,7 @@ func routesAdmin() map[string]route {
 		admin + "/health/instance":               {http.MethodPut: v3(setHealth, paramService, paramIP, paramPort, paramHealthy)},
 		admin + "/health/checkers":               {http.MethodGet: v3(checkers)},
 		admin + "/ops/metrics":                   {http.MethodGet: v3(metricsV3)},
+		admin + "/ops/switches":                  {http.MethodGet: v3(switchesV3), http.MethodPut: v3(setSwitch, paramEntry, paramValue)},
 		admin + "/ops/log":                       {http.MethodPut: v3(logLevel, paramLogName, paramLogLevel)},
 		admin + "/client/list":                   {http.MethodGet: v3(clients)},
 		admin + "/client/publish/list":           {http.MethodGet: v3(published, paramClientID)},
@@ -218,6 +220,42 @@ func stateV3(ctx context.Context, s *Server, c *call) (any, error) {
 		outcome = state
 	}
 	return outcome, err
+}
+
+// namespacesV3 lists namespaces; the public one has its name for an id.
+func namespacesV3(_ context.Context, s *Server, _ *call) (any, error) {
+	list := []namespaceBody{}
+	for _, n := range s.Store.CreatedNamespaces() {
+		body := toNamespace(n)
+		body.ID = n.ID
+		list = append(list, body)
+	}
+	return list, nil
+}
+
+// switchesV3Body is switchesBody with other names for some.
+type switchesV3Body struct {
+	switchesBody
+	Go     string `json:"pushVersionOfGo"`
+	Java   string `json:"pushVersionOfJava"`
+	Python string `json:"pushVersionOfPython"`
+	C      string `json:"pushVersionOfC"`
+	CSharp string `json:"pushVersionOfCsharp"`
+
+	// These hide the names of v1.
+	NoGo     string `json:"pushGoVersion,omitempty"`
+	NoJava   string `json:"pushJavaVersion,omitempty"`
+	NoPython string `json:"pushPythonVersion,omitempty"`
+	NoC      string `json:"pushCVersion,omitempty"`
+	NoCSharp string `json:"pushCSharpVersion,omitempty"`
+}
+
+func switchesV3(_ context.Context, s *Server, _ *call) (any, error) {
+	w := s.Store.Switches()
+	v := w.PushVersions
+	return switchesV3Body{
+		switchesBody: toSwitches(w), Go: v.Go, Java: v.Java, Python: v.Python, C: v.C, CSharp: v.CSharp,
+	}, nil
 }
 
 // aliveNow is alive, in an envelope.

@@ -81,7 +81,7 @@ func TestHeartBeatKeepsAlive(t *testing.T) {
 		d.wants(t, 200, unknown, "POST", v3Instance, beat)
 		d.wants(t, 200, okEnvelope, "POST", v3Instance, "serviceName=s"+hostPort)
 		for range 10 {
-			time.Sleep(14 * time.Second)
+			time.Sleep(14 * time.Second) // fake: in a bubble of synctest
 			d.wants(t, 200, okEnvelope, "POST", v3Instance, beat)
 		}
 		if got := d.found(t, "serviceName=s"+hostPort); !got.Healthy || got.ID != "" {

@@ -89,8 +89,18 @@ const (
 	paramInstances     = "instances"
 	paramEntry         = "entry"
 	paramValue         = "value"
-	paramEncoding      = "encoding"
-	paramFrom          = "from" // Sidebeat only: where a page starts
+	paramNamespaceID   = "namespace" // of the console, when it updates
+	paramNamespaceShow = "namespaceShowName"
+	paramNamespaceName = "namespaceName"
+	paramNamespaceText = "namespaceDesc"
+	paramNewNamespace  = "customNamespaceId"
+	paramShow          = "show"
+
+	paramNamespaceExists = "checkNamespaceIdExist"
+
+	paramEncoding = "encoding"
+	paramDebug    = "debug" // of switches: only until the process ends
+	paramFrom     = "from"  // Sidebeat only: where a page starts
 )
 
 // Codes in the body of an answer to a beat

@@ -255,6 +255,9 @@ func FuzzChecker(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if k.Type == checkHTTP && k.ExpectedStatus == 0 {
+			k.ExpectedStatus = 200 // what is shown when none was given
+		}
 		if back, err := readChecker(string(shown)); err != nil || back != k {
 			t.Fatalf("%q reads as %+v, shown as %s, read back as %+v (%v)", text, k, shown, back, err)
 		}
@@ -269,9 +272,9 @@ func TestReadChecker(t *testing.T) {
 		}
 	}
 	f(`{"type":"TCP"}`, registry.Checker{Type: "TCP"})
-	f(`{"type":"MYSQL","user":"u","pwd":"p","cmd":"c"}`, registry.Checker{Type: "MYSQL"})
+	f(`{"type":"MYSQL","user":"u","pwd":"p","cmd":"c"}`, registry.Checker{Type: "MYSQL", User: "u", Password: "p", Command: "c"})
 	f(`{"type":"HTTP","path":"/h","headers":"A:1|B:2","expectedResponseCode":200}`,
-		registry.Checker{Type: "HTTP", Path: "/h", Headers: "A:1|B:2"})
+		registry.Checker{Type: "HTTP", Path: "/h", Headers: "A:1|B:2", ExpectedStatus: 200})
 	f(`{"type":"tcp"}`, registry.Checker{Type: "NONE"})
 	f(`{}`, registry.Checker{Type: "NONE"})
 	f(`{"type":"PING"}`, registry.Checker{Type: "NONE"})
@@ -286,4 +289,5 @@ func TestReadChecker(t *testing.T) {
 	refused(`{"type":`)
 	refused(`{"type":{}}`)
 	refused(`{"type":"HTTP","path":[]}`)
+	refused(`{"type":"HTTP","expectedResponseCode":"many"}`)
 }

@@ -75,9 +75,9 @@ func story(t testing.TB, s *Store) {
 	l.ok(l.CreateService(l.Context(), ServiceConfig{Service: Service{"dev", "g", "empty"}, ProtectThreshold: 0.5, Metadata: map[string]string{"x": "y"}, Selector: "{}"}))
 	l.ok(l.SetCluster(l.Context(), ClusterConfig{Cluster{odd.Service, "DEFAULT"}, Checker{Type: "HTTP", Path: "/h", Headers: "A:1", Port: 81}, map[string]string{"c": "1"}}))
 	l.ok(l.SetCluster(l.Context(), ClusterConfig{Cluster{odd.Service, "east"}, Checker{Type: "NONE"}, nil}))
-	l.ok(l.Override(l.Context(), six.Key, Overlay{Enabled: ptr(false), Metadata: map[string]string{"o": "p"}}))
+	l.ok(l.Override(l.Context(), six.Key, Overlay{Enabled: new(false), Metadata: map[string]string{"o": "p"}}))
 	l.ok(l.Update(l.Context(), per("db", "2").Key, 3, true, nil))
-	l.ok(l.Override(l.Context(), eph("orders", "1").Key, Overlay{Weight: ptr(9.0)}))
+	l.ok(l.Override(l.Context(), eph("orders", "1").Key, Overlay{Weight: new(9.0)}))
 	seen, err := l.Get(l.Context(), odd.Key)
 	l.ok(err)
 	l.ok(l.SetHealth(l.Context(), seen, false))
@@ -223,7 +223,7 @@ func TestNothingNewIsNotLogged(t *testing.T) {
 		return l.UpdateService(ctx, ServiceConfig{Service: one.Service, Metadata: map[string]string{"a": "1"}})
 	})
 	f("patch", func() error {
-		return l.Override(ctx, one.Key, Overlay{Weight: ptr(2.0), Metadata: map[string]string{"a": "1"}})
+		return l.Override(ctx, one.Key, Overlay{Weight: new(2.0), Metadata: map[string]string{"a": "1"}})
 	})
 	f("put", func() error { return l.Update(ctx, one.Key, 2, true, nil) })
 	if n := len(log.commands); n != 6 {
@@ -235,7 +235,7 @@ func TestNothingNewIsNotLogged(t *testing.T) {
 		func() error { return l.Register(ctx, one) },
 		func() error { return l.Update(ctx, one.Key, 2, false, nil) },
 		func() error { return l.Override(ctx, one.Key, Overlay{Metadata: map[string]string{"a": "2"}}) },
-		func() error { return l.Override(ctx, one.Key, Overlay{Weight: ptr(4.0)}) },
+		func() error { return l.Override(ctx, one.Key, Overlay{Weight: new(4.0)}) },
 		func() error { return l.UpdateService(ctx, ServiceConfig{Service: one.Service, ProtectThreshold: 1}) },
 		func() error {
 			return l.SetCluster(ctx, ClusterConfig{Cluster: Cluster{one.Service, "DEFAULT"}, Checker: Checker{Type: "TCP"}})
@@ -397,7 +397,7 @@ func TestDamagedSnapshotIsRefused(t *testing.T) {
 	s := NewStore()
 	l := life{t, s}
 	l.register(per("db", "1"), per("db", "2"))
-	l.ok(l.Override(l.Context(), per("db", "1").Key, Overlay{Weight: ptr(2.0)}))
+	l.ok(l.Override(l.Context(), per("db", "1").Key, Overlay{Weight: new(2.0)}))
 	image := snapshot(t, s)
 	other := NewStore()
 	(life{t, other}).register(per("kept", "1"))

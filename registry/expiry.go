@@ -11,13 +11,13 @@ const expireBatch = 256
 func (s *Store) sweep() {
 	s.clock.tick()
 	now := s.clock.now()
-	on := s.switches.Load().HealthCheckEnabled
+	enabled := s.switches.Load().HealthCheckEnabled
 	var overdue []uint32
 	for i := range s.shards {
 		h := &s.shards[i]
 		h.mu.RLock()
 		overdue = h.slots.overdue(now, overdue[:0])
-		if !on {
+		if !enabled {
 			overdue = slices.DeleteFunc(overdue, func(slot uint32) bool { return h.spared(slot, now) })
 		}
 		h.mu.RUnlock()
@@ -38,13 +38,12 @@ func (h *shard) spared(slot uint32, now stamp) bool {
 // expire marks and deletes those of the slots that are still overdue, and gives
 // the services that changed by it.
 func (s *Store) expire(h *shard, overdue []uint32, now stamp) (changed []Service) {
-	on := s.switches.Load().HealthCheckEnabled
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, slot := range overdue {
 		v := h.numbered[h.slots.record(slot).service]
 		state := h.slots.state(slot)
-		if state.due() >= now || !on && h.spared(slot, now) || state.healthy() && !s.markSilent(h, v, slot, state) {
+		if state.due() >= now || state.healthy() && !s.markSilent(h, v, slot, state) {
 			continue
 		}
 		if n := len(changed); n == 0 || changed[n-1] != v.name {

@@ -13,7 +13,7 @@ func TestMetadataOfMany(t *testing.T) {
 	one, two := eph("upd", "1"), eph("upd", "2")
 	one.Metadata = map[string]string{"a": "1"}
 	l.register(one, two, per("db", "1"))
-	l.ok(s.Override(t.Context(), one.Key, Overlay{Weight: ptr(2.0), Metadata: map[string]string{"d": "4"}}))
+	l.ok(s.Override(t.Context(), one.Key, Overlay{Weight: new(2.0), Metadata: map[string]string{"d": "4"}}))
 
 	loose := Key{IP: one.IP, Port: one.Port} // what a batch names of an instance
 	unknown, elsewhere := eph("upd", "9").Key, one.Key

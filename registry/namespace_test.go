@@ -190,12 +190,16 @@ func TestOperatorsWordOutlivesRestarts(t *testing.T) {
 			back.Apply(uint64(i), command)
 		}
 		f("snapshot and log", back)
-		whole := NewStore()
+		whole, again := NewStore(), NewStore()
 		if err := whole.Restore(reader(taken(t, s))); err != nil {
 			t.Fatal(err)
 		}
+		if err := again.Restore(reader(taken(t, whole))); err != nil {
+			t.Fatal(err)
+		}
 		f("snapshot", whole)
-		for _, other := range []*Store{back, whole} {
+		f("snapshot of that", again)
+		for _, other := range []*Store{back, whole, again} {
 			if diff := cmp.Diff(s.Switches(), other.Switches()); diff != "" {
 				t.Fatalf("switches (-want +got):\n%s", diff)
 			}

@@ -7,8 +7,6 @@ import (
 	"time"
 )
 
-func ptr[T any](v T) *T { return &v }
-
 // shows checks weight, enabled and metadata as they are read.
 func (l life) shows(k Key, weight float64, enabled bool, metadata map[string]string) {
 	l.Helper()
@@ -44,9 +42,9 @@ func TestOverlayAsRecorded(t *testing.T) {
 		if n := len(l.All(one.Service)); n != 1 {
 			l.Errorf("a dangling overlay made %d instances", n)
 		}
-		l.ok(l.Override(l.Context(), one.Key, Overlay{Weight: ptr(9.0), Metadata: map[string]string{"d": "4"}}))
+		l.ok(l.Override(l.Context(), one.Key, Overlay{Weight: new(9.0), Metadata: map[string]string{"d": "4"}}))
 		l.shows(one.Key, 9, true, map[string]string{"a": "1", "b": "2", "d": "4"})
-		l.ok(l.Override(l.Context(), one.Key, Overlay{Enabled: ptr(false)}))
+		l.ok(l.Override(l.Context(), one.Key, Overlay{Enabled: new(false)}))
 		l.shows(one.Key, 9, false, map[string]string{"a": "1", "b": "2", "d": "4"})
 		if n := len(l.View(one.Service, Query{}).Instances); n != 0 {
 			l.Errorf("a disabled instance is shown")
@@ -57,13 +55,13 @@ func TestOverlayAsRecorded(t *testing.T) {
 		l.ok(l.Deregister(l.Context(), one.Key))
 		l.register(one)
 		l.shows(one.Key, 9, false, map[string]string{"d": "4"})
-		l.ok(l.Override(l.Context(), one.Key, Overlay{Enabled: ptr(true)}))
+		l.ok(l.Override(l.Context(), one.Key, Overlay{Enabled: new(true)}))
 		l.shows(one.Key, 9, true, map[string]string{"d": "4"})
 
 		l.fails(l.Override(l.Context(), eph("upd", "97").Key, Overlay{}), ErrNotFound, "no matched ip found!")
 		l.fails(l.Override(l.Context(), eph("noupd", "97").Key, Overlay{}), ErrNotFound,
 			"no ips found for cluster DEFAULT in service DEFAULT_GROUP@@noupd")
-		l.fails(l.Override(l.Context(), one.Key, Overlay{Weight: ptr(-1.0)}), ErrRefused, "instance format invalid: The weights range from 0.0 to 10000.0")
+		l.fails(l.Override(l.Context(), one.Key, Overlay{Weight: new(-1.0)}), ErrRefused, "instance format invalid: The weights range from 0.0 to 10000.0")
 	})
 }
 
@@ -82,7 +80,7 @@ func TestOverlayLivesAMinuteAfterItsInstance(t *testing.T) {
 			keeper := one
 			keeper.IP = "10.0.0.200" // keeps the service
 			l.register(one, keeper)
-			l.ok(l.Override(l.Context(), one.Key, Overlay{Weight: ptr(9.0)}))
+			l.ok(l.Override(l.Context(), one.Key, Overlay{Weight: new(9.0)}))
 			l.pass(90 * time.Second) // not while its instance lives
 			l.shows(one.Key, 9, true, map[string]string{})
 			l.ok(l.Deregister(l.Context(), one.Key))
@@ -98,7 +96,7 @@ func TestOverlayLivesAMinuteAfterItsInstance(t *testing.T) {
 	quick := eph("orders", "1")
 	live(t, func(l life) { // it expires 30 s after its last beat, then the minute begins
 		l.register(quick, per("db", "1"))
-		l.ok(l.Override(l.Context(), quick.Key, Overlay{Weight: ptr(9.0)}))
+		l.ok(l.Override(l.Context(), quick.Key, Overlay{Weight: new(9.0)}))
 		l.pass(88 * time.Second)
 		l.register(quick)
 		l.shows(quick.Key, 9, true, map[string]string{})
@@ -113,7 +111,7 @@ func TestOverlayIsOfOneCluster(t *testing.T) {
 	live(t, func(l life) {
 		one := eph("orders", "1")
 		l.register(one)
-		l.ok(l.Override(l.Context(), one.Key, Overlay{Weight: ptr(9.0)}))
+		l.ok(l.Override(l.Context(), one.Key, Overlay{Weight: new(9.0)}))
 		one.Cluster = "east"
 		l.register(one)
 		l.shows(one.Key, 1, true, map[string]string{})

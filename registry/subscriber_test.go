@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -80,8 +81,13 @@ func TestClients(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if e, p := s.CountClients(); e != 3 || p != 1 {
-		t.Errorf("got %d ephemeral, %d persistent, want 3 and 1", e, p)
+	for i := range 8 { // each the first odd one of its shard, if it is not the same shard
+		other := eph(fmt.Sprint("service-", i), "1")
+		other.IP = fmt.Sprint("web-1", i)
+		l.register(other)
+	}
+	if e, p := s.CountClients(); e != 11 || p != 1 || len(s.Clients()) != 12 {
+		t.Errorf("got %d ephemeral, %d persistent, want 11 and 1", e, p)
 	}
 	f := func(c Client, want ...Instance) {
 		t.Helper()

@@ -65,8 +65,8 @@ func TestSetSwitch(t *testing.T) {
 	f("limitedUrlMap", "", func(*Switches) {})
 	f("enableStandalone", "false", func(w *Switches) { w.EnableStandalone = false })
 	f("enableStandalone", "", func(*Switches) {})
-	f("overriddenServerStatus", "DOWN", func(w *Switches) { w.OverriddenStatus = ptr("DOWN") })
-	f("overriddenServerStatus", "null", func(w *Switches) { w.OverriddenStatus = ptr("") })
+	f("overriddenServerStatus", "DOWN", func(w *Switches) { w.OverriddenStatus = new("DOWN") })
+	f("overriddenServerStatus", "null", func(w *Switches) { w.OverriddenStatus = new("") })
 	f("defaultInstanceEphemeral", "false", func(w *Switches) { w.EphemeralByDefault = false })
 	f("distroServerExpiredMillis", "1", func(w *Switches) { w.DistroExpiredMillis = 1 })
 	f("lightBeatEnabled", "false", func(w *Switches) { w.LightBeatEnabled = false })
@@ -156,6 +156,9 @@ func TestCheckOff(t *testing.T) {
 
 		// Off again: what is down stays down, and a beat still heals.
 		l.ok(l.SetSwitch(l.Context(), "check", "false"))
+		calm := eph("swx", "5")
+		calm.Metadata = long.Metadata
+		l.register(calm)
 		l.pass(60 * time.Second)
 		l.is(eph("swx", "3").Key, "down")
 		l.beat(eph("swx", "3"))
@@ -169,9 +172,11 @@ func TestCheckOff(t *testing.T) {
 		l.pass(77 * time.Second)
 		l.is(eph("swx", "3").Key, "gone")
 		l.is(long.Key, "down")
-		l.pass(150 * time.Second)
+		l.is(calm.Key, "up")
+		l.pass(165 * time.Second)
 		l.is(long.Key, "gone")
-		if n := l.Counts(); n.Unhealthy != 0 || n.Expiries != 4 {
+		l.is(calm.Key, "gone")
+		if n := l.Counts(); n.Unhealthy != 0 || n.Expiries != 5 {
 			l.Errorf("got %+v", n)
 		}
 	})

@@ -113,3 +113,17 @@ func TestVersionStays(t *testing.T) {
 		t.Errorf("%d stays with another instance", v)
 	}
 }
+
+// A service that is there but of which nobody was told yet has no version that
+// stood for its absence.
+func TestVersionFromTheStart(t *testing.T) {
+	s := NewStore()
+	service := eph("a", "1").Service
+	h := s.shard(service)
+	h.mu.Lock()
+	h.addService(service, true, 0)
+	h.mu.Unlock()
+	if s.Version(service) == 0 {
+		t.Error("it has the version of a service that is not there")
+	}
+}

@@ -104,7 +104,7 @@ func TestWatchHearsOfEveryKindOfChangeAndOfNothingElse(t *testing.T) {
 		f("silence", func() { l.pass(2 * time.Second) }, true)
 		f("healing beat", func() { l.beat(one) }, true)
 		f("mark", func() { one.Healthy = false; l.ok(l.Mark(l.Context(), one)) }, true)
-		f("overlay", func() { l.ok(l.Override(l.Context(), one.Key, Overlay{Weight: ptr(2.0)})) }, true)
+		f("overlay", func() { l.ok(l.Override(l.Context(), one.Key, Overlay{Weight: new(2.0)})) }, true)
 		f("deleted for silence", func() { l.pass(31 * time.Second) }, true)
 		f("deregister unknown", func() { l.ok(l.Deregister(l.Context(), one.Key)) }, false)
 		f("cleaned", func() { l.pass(61 * time.Second) }, true)

@@ -3,7 +3,6 @@ package setting
 import (
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -54,7 +53,7 @@ func (l Log) New(w io.Writer) *logrus.Logger {
 }
 
 func terminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
+	file, ok := w.(interface{ Fd() uintptr }) // an *os.File, or what stands before one
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 

@@ -12,6 +12,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/sidebeat/sidebeat/admin"
 	"github.com/sidebeat/sidebeat/agent"
 	"github.com/sidebeat/sidebeat/check"
@@ -42,6 +44,8 @@ type settings struct {
 // parts are the joined parts of one agent.
 type parts struct {
 	settings
+	outlet *run.Outlet // where the log goes
+	log    *logrus.Logger
 	agent  *agent.Agent
 	asker  *check.Asker
 	client *nacos.Client
@@ -50,20 +54,20 @@ type parts struct {
 // join reads the settings and joins the parts; all that is wrong with the
 // settings is said at once, before anything is contacted.
 func join(warn io.Writer) (*parts, error) {
-	p := &parts{settings: settings{Config: agent.Config{PodIP: os.Getenv("POD_IP")}}}
+	p := &parts{settings: settings{Config: agent.Config{PodIP: os.Getenv("POD_IP")}}, outlet: run.NewOutlet(os.Stderr)}
 	warnings, err := setting.Load(&p.Config, &p.Log)
 	for _, w := range warnings {
 		fmt.Fprintln(warn, "warning:", w)
 	}
-	log := p.Log.New(os.Stderr)
+	p.log = p.Log.New(p.outlet)
 	client, clientErr := nacos.NewClient(nacos.ClientConfig{
-		Servers: p.Nacos, Username: p.Username, Password: p.Password.Value, Version: version, Log: log,
+		Servers: p.Nacos, Username: p.Username, Password: p.Password.Value, Version: version, Log: p.log,
 	})
 	if err := errors.Join(err, clientErr); err != nil {
 		return nil, err
 	}
 	p.client, p.asker = client, check.NewAsker(netpolicy.Policy{})
-	if p.agent, err = agent.New(p.Config, client, p.asker, log); err != nil {
+	if p.agent, err = agent.New(p.Config, client, p.asker, p.log); err != nil {
 		return nil, err
 	}
 	p.agent.Route, p.agent.Push = client.Route, p.asker.Push
@@ -77,7 +81,7 @@ func serve(p *parts) error {
 	ctx, stop := run.UntilSignal(context.Background())
 	defer stop()
 	server := &admin.Server{
-		Address: p.Admin, Log: p.Log.New(os.Stderr),
+		Address: p.Admin, Log: p.log, LogLost: p.outlet.Lost,
 		Healthy: p.agent.Healthy, Ready: p.agent.Ready, Status: p.agent.Status, Metrics: p.agent.Metrics, Routes: p.agent.Routes(),
 	}
 	if p.Admin != admin.Off {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 
-	"github.com/sirupsen/logrus"
 	"github.com/valyala/fasthttp"
 
 	"github.com/sidebeat/sidebeat/admin"
@@ -34,7 +33,8 @@ type settings struct {
 func (s *settings) Validate() error { return errors.Join(s.Config.Validate(), s.Log.Validate()) }
 
 // serve joins the parts and probes until a signal.
-func serve(s *settings, log *logrus.Logger) error {
+func serve(s *settings, outlet *run.Outlet) error {
+	log := s.Log.New(outlet)
 	ctx, stop := run.UntilSignal(context.Background())
 	defer stop()
 	client, err := nacos.NewClient(nacos.ClientConfig{
@@ -52,7 +52,7 @@ func serve(s *settings, log *logrus.Logger) error {
 	}
 	p.Observe = client.ProberInside
 	server := &admin.Server{
-		Address: s.Admin, Log: log, Healthy: p.Healthy, Ready: p.Ready, Status: p.Status, Metrics: p.Metrics,
+		Address: s.Admin, Log: log, LogLost: outlet.Lost, Healthy: p.Healthy, Ready: p.Ready, Status: p.Status, Metrics: p.Metrics,
 		Routes: map[string]fasthttp.RequestHandler{"GET /targets": p.ServeTargets},
 	}
 	if s.Admin != admin.Off {
@@ -69,7 +69,7 @@ func runProber(stderr io.Writer) int {
 	if err != nil {
 		return fail(stderr, exitUsage, err)
 	}
-	if err := serve(s, s.Log.New(os.Stderr)); err != nil {
+	if err := serve(s, run.NewOutlet(os.Stderr)); err != nil {
 		return fail(stderr, exitFailed, err)
 	}
 	return exitOK

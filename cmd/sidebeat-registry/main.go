@@ -29,6 +29,7 @@ func main() { os.Exit(command(os.Args[1:], os.Stdout, os.Stderr)) }
 // parts are the joined parts of one registry.
 type parts struct {
 	Config
+	outlet *run.Outlet // where the log goes
 	log    *logrus.Logger
 	store  *registry.Store
 	raft   *raftlog.Log
@@ -43,7 +44,8 @@ type parts struct {
 func serve(c Config) error {
 	ctx, stop := run.UntilSignal(context.Background())
 	defer stop()
-	p := &parts{Config: c, log: c.New(os.Stderr), store: registry.NewStore()}
+	outlet := run.NewOutlet(os.Stderr)
+	p := &parts{Config: c, outlet: outlet, log: c.New(outlet), store: registry.NewStore()}
 	if err := p.open(ctx); err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ type status struct {
 // newAdmin joins the parts to the registry's own HTTP.
 func (p *parts) newAdmin() *admin.Server {
 	s := &admin.Server{
-		Address: p.Admin, Log: p.log,
+		Address: p.Admin, Log: p.log, LogLost: p.outlet.Lost,
 		Healthy: p.healthy, Ready: p.ready, Status: p.status, Metrics: p.metrics,
 	}
 	if p.prober != nil {
