@@ -13,6 +13,9 @@ var volatile = []string{
 	"lastRefTime", "checksum", "timestamp", "server_port", "cpu", "load", "mem", "responsibleServer", "lastRefreshTime",
 }
 
+// created is the time on a page that tells an error.
+var created = regexp.MustCompile(`<div id='created'>[^<]*</div>`)
+
 // ownPort is where a text tells the port of the server.
 var ownPort = regexp.MustCompile(`local port:\d*`)
 
@@ -26,7 +29,7 @@ func masked(body string) string {
 	d := json.NewDecoder(strings.NewReader(body))
 	d.UseNumber()
 	if err := d.Decode(&v); err != nil {
-		return body
+		return created.ReplaceAllString(body, "<div id='created'>*</div>")
 	}
 	b, err := json.MarshalIndent(mask(v), "", " ")
 	if err != nil {

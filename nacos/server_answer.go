@@ -3,8 +3,10 @@ package nacos
 import (
 	"context"
 	"errors"
+	"html"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -14,6 +16,7 @@ import (
 
 const (
 	typeText     = "text/plain;charset=UTF-8"
+	typeHTML     = "text/html;charset=UTF-8"
 	typeJSON     = "application/json"
 	typeActuator = "application/vnd.spring-boot.actuator.v3+json"
 )
@@ -131,6 +134,10 @@ func (r *call) writeFault(f *fault) {
 	case asCheck:
 		r.write(f.status, "", f.text+"\r\n")
 	case asBoot:
+		if r.wantsPage() {
+			r.write(f.status, typeHTML, errorPage(f))
+			return
+		}
 		r.writeJSON(f.status, r.bootError(f))
 	default:
 		r.write(f.status, typeText, f.text)
@@ -149,6 +156,23 @@ type bootBody struct {
 func (r *call) bootError(f *fault) bootBody {
 	stamp := time.Now().UTC().Format("2006-01-02T15:04:05.000") + "+00:00"
 	return bootBody{stamp, f.status, http.StatusText(f.status), f.text, string(r.path)}
+}
+
+// wantsPage tells whether a browser asks, or a Java client that sends what
+// java.net.HttpURLConnection does: whoever takes HTML first.
+func (r *call) wantsPage() bool {
+	first, _, _ := strings.Cut(string(r.ctx.Request.Header.Peek("Accept")), ",")
+	return strings.HasPrefix(strings.TrimSpace(first), "text/html")
+}
+
+// errorPage is the page that Spring Boot shows in place of its error JSON; its
+// line about a missing mapping is left as it is, because some look for it.
+func errorPage(f *fault) string {
+	return "<html><body><h1>Whitelabel Error Page</h1>" +
+		"<p>This application has no explicit mapping for /error, so you are seeing this as a fallback.</p>" +
+		"<div id='created'>" + time.Now().UTC().Format("Mon Jan 02 15:04:05 MST 2006") + "</div>" +
+		"<div>There was an unexpected error (type=" + http.StatusText(f.status) + ", status=" + strconv.Itoa(f.status) + ").</div>" +
+		"<div>" + html.EscapeString(f.text) + "</div></body></html>"
 }
 
 func (r *call) writeJSON(status int, body any) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // form holds the parameters of one request: those of the query first, then
@@ -219,10 +220,27 @@ func (f *form) has(name string) bool {
 func (f *form) text(names ...string) string {
 	for _, name := range names {
 		if v := f.get(name); len(v) > 0 {
-			return strings.ToValidUTF8(string(v), "\uFFFD")
+			return f.decodeText(v)
 		}
 	}
 	return ""
+}
+
+// decodeText gives the text of a value. It is UTF-8, unless the parameter
+// encoding says that it is Latin-1 and it cannot be UTF-8.
+func (f *form) decodeText(v []byte) string {
+	if utf8.Valid(v) {
+		return string(v)
+	}
+	switch strings.ToLower(string(f.get(paramEncoding))) {
+	case "iso-8859-1", "iso8859-1", "latin1":
+		runes := make([]rune, len(v))
+		for i, b := range v {
+			runes[i] = rune(b)
+		}
+		return string(runes)
+	}
+	return strings.ToValidUTF8(string(v), "\uFFFD")
 }
 
 // or gives the value of the parameter, or otherwise when it is blank.

@@ -26,6 +26,9 @@ func TestForm(t *testing.T) {
 	f("%61=1", "", "a", "1")
 	f("a=%zz%4", "", "a", "%zz%4")
 	f("a=%ff", "", "a", "\uFFFD")
+	f("a=%e9t%E9&encoding=ISO-8859-1", "", "a", "été")
+	f("a=%C3%A9&encoding=ISO-8859-1", "", "a", "é") // UTF-8 all the same
+	f("a=%C3%A9&encoding=UTF-8", "", "a", "é")
 	f("a", "", "a", "")
 	f("a&b=1", "", "b", "1")
 	f("&&=x&b=1&", "", "b", "1")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"strconv"
 
 	"github.com/sidebeat/sidebeat/registry"
@@ -181,7 +182,13 @@ func readSelector(text string) (selectorBody, error) {
 		return noSelector, nil
 	}
 	var given struct{ Type, Expression string }
-	if err := json.Unmarshal([]byte(text), &given); err != nil {
+	err := json.Unmarshal([]byte(text), &given)
+	if err != nil { // encoded twice, as clients of 1.x do
+		if plain, undone := url.QueryUnescape(text); undone == nil {
+			err = json.Unmarshal([]byte(plain), &given)
+		}
+	}
+	if err != nil {
 		return selectorBody{}, badRequest("cannot read the selector: " + err.Error())
 	}
 	switch given.Type {
