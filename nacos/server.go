@@ -33,6 +33,8 @@ type Server struct {
 	// Writable is asked before each durable write: an error that wraps
 	// registry.ErrUnavailable refuses it with 503. Nil: always writable.
 	Writable func() error
+
+	lists lists
 }
 
 // Limits of one connection. A beat is a few hundred bytes; a batch of

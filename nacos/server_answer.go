@@ -121,6 +121,8 @@ func (r *call) writeV1(outcome any, err error) {
 		r.write(http.StatusOK, typeText, bodyOK)
 	case written:
 		r.write(http.StatusOK, o.contentType, o.text)
+	case shownList:
+		r.writeList("", o, "")
 	case tagged:
 		r.ctx.Response.Header.Set("ETag", `"`+strconv.FormatUint(o.revision, 10)+`"`)
 		r.writeJSON(http.StatusOK, o.body)
@@ -182,6 +184,18 @@ func (r *call) writeJSON(status int, body any) {
 		return
 	}
 	r.write(status, typeJSON, string(b))
+}
+
+// writeList answers a list, with what stands around it.
+func (r *call) writeList(before string, l shownList, after string) {
+	answer := &r.ctx.Response
+	answer.SetStatusCode(http.StatusOK)
+	answer.Header.SetContentType(typeJSON)
+	answer.SetBodyString(before)
+	answer.AppendBody(l.head)
+	answer.AppendBody(strconv.AppendInt(r.scratch[:0], l.moment, 10))
+	answer.AppendBody(l.tail)
+	answer.AppendBodyString(after)
 }
 
 func (r *call) write(status int, contentType, body string) {

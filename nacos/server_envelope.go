@@ -75,6 +75,9 @@ func (r *call) writeEnvelope(outcome any, err error) {
 		outcome = bodyOK
 	case restBody:
 		outcome = o.Data
+	case shownList:
+		r.writeList(`{"code":0,"message":"success","data":`, o, "}")
+		return
 	case written: // PATCH of v2, by an oversight
 		r.write(http.StatusOK, o.contentType, o.text)
 		return

@@ -6,8 +6,6 @@ import (
 	"hash/fnv"
 	"net/http"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/sidebeat/sidebeat/registry"
 )
@@ -160,26 +158,18 @@ func detail(ctx context.Context, s *Server, c *call) (any, error) {
 	}, i.Revision}, nil
 }
 
-// list is what consumers see: enabled instances, under protection.
-func list(ctx context.Context, s *Server, c *call) (any, error) {
+// consumers is what consumers see: enabled instances, under protection.
+func consumers(_ context.Context, s *Server, c *call) (any, error) {
 	if err := c.need(paramService); err != nil {
 		return nil, err
 	}
-	return s.listOf(c.service, c.form.text(paramClusters), c.truth(false, paramHealthyOnly)), nil
+	return s.list(c, c.form.text(paramClusters))
 }
 
-// listOf is the list of a service in the clusters, separated by commas; in all
-// when there are none.
-func (s *Server) listOf(service registry.Service, clusters string, healthyOnly bool) listBody {
-	query := registry.Query{HealthyOnly: healthyOnly}
-	if clusters != "" {
-		query.Clusters = strings.Split(clusters, ",")
-	}
-	view := s.Store.View(service, query)
-	return listBody{
-		Name: service.Grouped(), Group: service.Group, Clusters: clusters, CacheMillis: s.Store.Switches().PushCacheMillis,
-		Hosts: toHosts(view.Instances), LastRefTime: time.Now().UnixMilli(), Protected: view.Protected, Valid: true,
-	}
+// list is the list of the call's service in the clusters, separated by commas;
+// in all when there are none.
+func (s *Server) list(c *call, clusters string) (any, error) {
+	return s.lists.get(s.Store, listKey{c.service, clusters, c.truth(false, paramHealthyOnly)})
 }
 
 func toHosts(instances []registry.Instance) []hostBody {

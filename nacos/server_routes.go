@@ -31,7 +31,7 @@ func routesV1() map[string]route {
 			http.MethodPatch:  naming(patch),
 			http.MethodGet:    naming(detail),
 		},
-		pathInstanceList:   {http.MethodGet: naming(list)},
+		pathInstanceList:   {http.MethodGet: naming(consumers)},
 		pathBeat:           {http.MethodPut: beatV1, http.MethodPost: beatV1},
 		pathCluster:        {http.MethodPut: naming(setCluster)},
 		pathHealth:         {http.MethodPut: naming(setHealth)},

@@ -138,9 +138,9 @@ func detailV2(ctx context.Context, s *Server, c *call) (any, error) {
 	return body, nil
 }
 
-// listV2 is list with clusterName for clusters.
+// listV2 is consumers with clusterName for clusters.
 func listV2(_ context.Context, s *Server, c *call) (any, error) {
-	return s.listOf(c.service, c.form.text(paramCluster), c.truth(false, paramHealthyOnly)), nil
+	return s.list(c, c.form.text(paramCluster))
 }
 
 // createKind is createService for either kind: persistent unless the call says

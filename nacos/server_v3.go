@@ -107,7 +107,8 @@ func registerOrBeat(ctx context.Context, s *Server, c *call) (any, error) {
 // listV3 is the list for consumers. Clusters other than the default one have
 // to be named; healthyOnly is of no account.
 func listV3(_ context.Context, s *Server, c *call) (any, error) {
-	return s.listOf(c.service, c.form.or(paramCluster, registry.DefaultCluster), false).Hosts, nil
+	key := listKey{c.service, c.form.or(paramCluster, registry.DefaultCluster), false}
+	return listOf(s.Store, key).Hosts, nil
 }
 
 // membersV3 is the list for operators: the true state of one cluster, disabled
