@@ -29,6 +29,8 @@ func stageOf(t *testing.T, r recording, c *score) {
 		playRestart(t, r, c)
 	case strings.HasPrefix(r.Scenario, "11-"), r.Scenario == "04-persistent-stays":
 		playChecks(t, r, c)
+	case r.Scenario == "12-udp-push":
+		synctest.Test(t, func(t *testing.T) { playPush(t, r, c) })
 	default:
 		synctest.Test(t, func(t *testing.T) { play(t, r, c) })
 	}
@@ -41,17 +43,24 @@ func play(t *testing.T, r recording, c *score) {
 		if s.Request == nil {
 			continue
 		}
-		repeat(t, serve, r, n, began)
-		time.Sleep(time.Until(began.Add(time.Duration(s.AtMillis) * time.Millisecond)))
+		reach(t, serve, r, n, began)
 		if got := ask(t, serve, s); r.compared(s) {
 			c.judge(t, r, n, got)
 		}
 	}
 }
 
+// reach waits for the time of step n and repeats meanwhile what has to be.
+func reach(t *testing.T, serve dialer, r recording, n int, began time.Time) {
+	t.Helper()
+	repeat(t, serve, r, n, began)
+	time.Sleep(time.Until(began.Add(time.Duration(r.Steps[n].AtMillis) * time.Millisecond)))
+}
+
 // repeats are requests that were sent again and again while only the first or
 // the last of them was written down.
 var repeats = map[string][]struct{ step, from, to, every int }{
+	"12-udp-push":      {{1, 5024, 40100, 5000}},
 	"03-expiry-beaten": {{1, 100, 6100, 1000}},
 	"02-beat-name-mismatch": {
 		{6, 1607, 22000, 1000}, {8, 1776, 22000, 1000}, {10, 1829, 22000, 1000},

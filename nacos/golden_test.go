@@ -3,6 +3,7 @@ package nacos
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -35,6 +36,9 @@ type step struct {
 		Body        string
 	}
 	Raw  string `json:"raw_response"` // in place of Response: the bytes of the wire
+	UDP  string // "from server" or "to server": a datagram, Body
+	Gzip bool
+	Body string
 	Note string
 }
 
@@ -168,6 +172,9 @@ type shape struct {
 
 func (s step) want(t *testing.T) shape {
 	t.Helper()
+	if s.UDP != "" {
+		return shape{Type: fmt.Sprint("gzip ", s.Gzip), Body: maskedPush(t, s.Body)}
+	}
 	if s.Raw == "" {
 		return shape{s.Response.Status, s.Response.ContentType, masked(s.Response.Body)}
 	}

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +20,20 @@ import (
 // dialer opens connections to a server in this process.
 type dialer struct {
 	ln *fasthttputil.InmemoryListener
+}
+
+// local makes connections come from loopback.
+type local struct{ net.Listener }
+
+func (l local) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	return localConn{conn}, err
+}
+
+type localConn struct{ net.Conn }
+
+func (localConn) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:40000"))
 }
 
 type reply struct {
@@ -37,15 +53,25 @@ func startServer(t *testing.T, s *Server) dialer {
 	return serve
 }
 
+// startServerNow is startServer outside a bubble.
+func startServerNow(t *testing.T, s *Server) dialer {
+	t.Helper()
+	serve, stop := serveUntil(t, s)
+	t.Cleanup(stop)
+	return serve
+}
+
 // serveUntil serves until stop is called.
 func serveUntil(t *testing.T, s *Server) (serve dialer, stop func()) {
 	t.Helper()
 	ln := fasthttputil.NewInmemoryListener()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() {
-		ended <- run.All(ctx, s.Store.Run, func(ctx context.Context) error { return run.Serve(ctx, ln, s.HTTP()) })
-	}()
+	parts := []run.Part{s.Store.Run, func(ctx context.Context) error { return run.Serve(ctx, local{ln}, s.HTTP()) }}
+	if s.push != nil {
+		parts = append(parts, s.push.Run)
+	}
+	go func() { ended <- run.All(ctx, parts...) }()
 	return dialer{ln}, func() {
 		cancel()
 		if err := <-ended; err != nil {

@@ -35,6 +35,7 @@ type Server struct {
 	Writable func() error
 
 	lists lists
+	push  *Push // nil: nobody is told of changes
 }
 
 // Limits of one connection. A beat is a few hundred bytes; a batch of

@@ -163,7 +163,11 @@ func consumers(_ context.Context, s *Server, c *call) (any, error) {
 	if err := c.need(paramService); err != nil {
 		return nil, err
 	}
-	return s.list(c, c.form.text(paramClusters))
+	clusters := c.form.text(paramClusters)
+	if err := s.push.subscribe(c, clusters, c.form.text(paramClientIP), c.form.text(paramUDPPort)); err != nil {
+		return nil, err
+	}
+	return s.list(c, clusters)
 }
 
 // list is the list of the call's service in the clusters, separated by commas;

@@ -138,9 +138,14 @@ func detailV2(ctx context.Context, s *Server, c *call) (any, error) {
 	return body, nil
 }
 
-// listV2 is consumers with clusterName for clusters.
+// listV2 is consumers with clusterName for clusters, ip for clientIP and port for
+// udpPort.
 func listV2(_ context.Context, s *Server, c *call) (any, error) {
-	return s.list(c, c.form.text(paramCluster))
+	clusters := c.form.text(paramCluster)
+	if err := s.push.subscribe(c, clusters, c.form.text(paramIP), c.form.text(paramPort)); err != nil {
+		return nil, err
+	}
+	return s.list(c, clusters)
 }
 
 // createKind is createService for either kind: persistent unless the call says

@@ -24,7 +24,15 @@ type subscribers struct {
 	mu    sync.RWMutex
 	all   map[Service]map[netip.AddrPort]subscription
 	count int
+	each  map[netip.Addr]int // how many are whose
 }
+
+// Bounds of the subscriptions, so that nobody can fill the memory by asking.
+// What is over is not told of changes and has to ask.
+const (
+	mostSubscriptions = 200_000
+	mostOfAddress     = 20_000
+)
 
 type subscription struct {
 	Subscriber
@@ -32,28 +40,37 @@ type subscription struct {
 }
 
 // Subscribe notes a subscriber or renews it for the given time; another one of
-// the same address for the same service is replaced. It tells whether that is a
-// new one. Without Run nobody is ever forgotten.
-func (s *Store) Subscribe(sub Subscriber, lasting time.Duration) (fresh bool) {
+// the same address for the same service is replaced. fresh: there was none.
+// Not taken: there are too many. Without Run nobody is ever forgotten.
+func (s *Store) Subscribe(sub Subscriber, lasting time.Duration) (fresh, taken bool) {
 	sub.Service = sub.Service.normal()
 	until := s.clock.now() + stamp(lasting.Milliseconds())
 	b := &s.subscribers
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	_, known := b.all[sub.Service][sub.Address]
+	if !known && !b.admit(sub) {
+		return false, false
+	}
+	b.all[sub.Service][sub.Address] = subscription{sub, until}
+	return !known, true
+}
+
+// admit makes a place for a new subscription, if there is one.
+func (b *subscribers) admit(sub Subscriber) bool {
+	ip := sub.Address.Addr()
+	if b.count >= mostSubscriptions || b.each[ip] >= mostOfAddress {
+		return false
+	}
 	if b.all == nil {
-		b.all = map[Service]map[netip.AddrPort]subscription{}
+		b.all, b.each = map[Service]map[netip.AddrPort]subscription{}, map[netip.Addr]int{}
 	}
-	of := b.all[sub.Service]
-	if of == nil {
-		of = map[netip.AddrPort]subscription{}
-		b.all[sub.Service] = of
+	if b.all[sub.Service] == nil {
+		b.all[sub.Service] = map[netip.AddrPort]subscription{}
 	}
-	if _, known := of[sub.Address]; !known {
-		fresh = true
-		b.count++
-	}
-	of[sub.Address] = subscription{sub, until}
-	return fresh
+	b.count++
+	b.each[ip]++
+	return true
 }
 
 // Unsubscribe forgets a subscriber.
@@ -70,6 +87,9 @@ func (b *subscribers) drop(service Service, address netip.AddrPort) {
 		return
 	}
 	b.count--
+	if b.each[address.Addr()]--; b.each[address.Addr()] == 0 {
+		delete(b.each, address.Addr())
+	}
 	if delete(of, address); len(of) == 0 {
 		delete(b.all, service)
 	}

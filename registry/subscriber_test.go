@@ -18,7 +18,7 @@ func TestSubscribers(t *testing.T) {
 		again := Subscriber{other, java.Address, "", java.Agent, ""}
 		fresh := func(s Subscriber, want bool) {
 			l.Helper()
-			if got := l.Subscribe(s, 30*time.Second); got != want {
+			if got, taken := l.Subscribe(s, 30*time.Second); got != want || !taken {
 				l.Errorf("%v: fresh %v", s, got)
 			}
 		}

@@ -21,6 +21,8 @@ type Config struct {
 	Data   string `split_words:"true" default:"./sidebeat-data" desc:"data folder; made when absent, used by one process at a time"`
 	Admin  string `split_words:"true" default:"127.0.0.1:9182" desc:"own HTTP: health, status, metrics, targets; off: none"`
 
+	PushAnyAddress bool `split_words:"true" default:"false" desc:"push changes to the clientIP that a 1.x subscriber names, not to where its request came from; needed behind a proxy, and lets anybody have datagrams sent to anybody"`
+
 	Probe bool `split_words:"true" default:"true" desc:"the prober inside: asks the persistent instances whether they are alive; false: somebody else does, or nobody"`
 	Probing
 

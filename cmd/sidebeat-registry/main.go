@@ -37,6 +37,8 @@ type parts struct {
 	prober *prober.Prober // nil: SIDEBEAT_PROBE=false
 	admin  *admin.Server
 	api    net.Listener
+	server *nacos.Server
+	push   *nacos.Push
 }
 
 // serve joins the parts and serves until a signal. The log is the last to end,
@@ -54,7 +56,7 @@ func serve(c Config) error {
 		inner, cancel := context.WithCancel(inner)
 		defer cancel()
 		defer context.AfterFunc(ctx, cancel)()
-		return run.All(inner, p.admin.Run, p.store.Run, p.serveAPI, p.probe)
+		return run.All(inner, p.admin.Run, p.store.Run, p.push.Run, p.serveAPI, p.probe)
 	}
 	return run.All(context.WithoutCancel(ctx), p.raft.Run, work)
 }
@@ -97,10 +99,13 @@ func (p *parts) bind(ctx context.Context) (err error) {
 	if p.api, err = run.Listen(ctx, p.Listen); err != nil {
 		return err
 	}
+	if err := p.joinPush(); err != nil {
+		return errors.Join(err, p.api.Close())
+	}
 	p.admin = p.newAdmin()
 	if p.Admin != admin.Off {
 		if err := p.admin.Listen(ctx); err != nil {
-			return errors.Join(err, p.api.Close())
+			return errors.Join(err, p.api.Close(), p.push.Close())
 		}
 	}
 	if at, ok := p.api.Addr().(*net.TCPAddr); ok && !at.IP.IsLoopback() {
@@ -109,14 +114,29 @@ func (p *parts) bind(ctx context.Context) (err error) {
 	return nil
 }
 
+// joinPush makes the server, with pushes by UDP from the address that the API
+// listens on and any port.
+func (p *parts) joinPush() error {
+	p.server = &nacos.Server{Store: p.store, Log: p.log, ProberInside: p.Probe, Version: version, Writable: p.raft.Writable}
+	var at net.UDPAddr
+	if api, ok := p.api.Addr().(*net.TCPAddr); ok {
+		at.IP, at.Zone = api.IP, api.Zone
+	}
+	conn, err := net.ListenUDP("udp", &at)
+	if err != nil {
+		return fmt.Errorf("cannot push by UDP from SIDEBEAT_LISTEN=%q: %w", p.Listen, err)
+	}
+	p.push = p.server.PushOver(conn, p.PushAnyAddress)
+	return nil
+}
+
 // serveAPI answers the Nacos API as soon as everything durable is there again.
 func (p *parts) serveAPI(ctx context.Context) error {
 	if err := p.raft.WaitReady(ctx); err != nil {
 		return errors.Join(err, p.api.Close())
 	}
-	server := &nacos.Server{Store: p.store, Log: p.log, ProberInside: p.Probe, Version: version, Writable: p.raft.Writable}
 	p.log.WithField("address", p.addresses()).WithField("count", p.store.Counts().Persistent).Info("the registry serves")
-	return run.Serve(ctx, p.api, server.HTTP())
+	return run.Serve(ctx, p.api, p.server.HTTP())
 }
 
 // probe runs the prober inside, if there is one.

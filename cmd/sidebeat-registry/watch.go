@@ -4,27 +4,31 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
 	"github.com/VictoriaMetrics/metrics"
 	"github.com/valyala/fasthttp"
 
 	"github.com/sidebeat/sidebeat/admin"
+	"github.com/sidebeat/sidebeat/nacos"
 	"github.com/sidebeat/sidebeat/registry"
 )
 
 // status is GET /status.
 type status struct {
-	Version    string `json:"version"`
-	Address    string `json:"address"` // of the Nacos API
-	Data       string `json:"data"`    // folder
-	Writable   string `json:"writable"`
-	Services   int    `json:"services"`
-	Ephemeral  int    `json:"ephemeral"`  // instances
-	Persistent int    `json:"persistent"` // instances
-	Unhealthy  int    `json:"unhealthy"`  // instances of both kinds
-	Beats      uint64 `json:"beats"`
-	Expiries   uint64 `json:"expiries"`
-	Prober     any    `json:"prober,omitempty"`
+	Version     string `json:"version"`
+	Address     string `json:"address"` // of the Nacos API
+	Data        string `json:"data"`    // folder
+	Writable    string `json:"writable"`
+	Services    int    `json:"services"`
+	Ephemeral   int    `json:"ephemeral"`  // instances
+	Persistent  int    `json:"persistent"` // instances
+	Unhealthy   int    `json:"unhealthy"`  // instances of both kinds
+	Beats       uint64 `json:"beats"`
+	Expiries    uint64 `json:"expiries"`
+	Subscribers int    `json:"subscribers"` // by UDP
+	Prober      any    `json:"prober,omitempty"`
 }
 
 // newAdmin joins the parts to the registry's own HTTP.
@@ -61,6 +65,7 @@ func (p *parts) status() any {
 	s := status{
 		Version: version, Address: p.api.Addr().String(), Data: p.Data, Writable: "yes",
 		Services: n.Services, Ephemeral: n.Ephemeral, Persistent: n.Persistent, Unhealthy: n.Unhealthy, Beats: n.Beats, Expiries: n.Expiries,
+		Subscribers: p.store.CountSubscribers(),
 	}
 	if err := p.raft.Writable(); err != nil {
 		s.Writable = err.Error()
@@ -75,6 +80,7 @@ func (p *parts) status() any {
 func (p *parts) metrics(w io.Writer) {
 	n := p.store.Counts()
 	gauge := func(name string, value int) { metrics.WriteGaugeUint64(w, name, uint64(value)) }
+	gauge(`sidebeat_registry_subscribers`, p.store.CountSubscribers())
 	gauge(`sidebeat_registry_services`, n.Services)
 	gauge(`sidebeat_registry_instances{kind="ephemeral"}`, n.Ephemeral)
 	gauge(`sidebeat_registry_instances{kind="persistent"}`, n.Persistent)
@@ -86,9 +92,21 @@ func (p *parts) metrics(w io.Writer) {
 		writable = 1
 	}
 	gauge(`sidebeat_registry_writable`, writable)
+	writePushes(w, p.push.Counts())
 	if p.prober != nil {
 		p.prober.Metrics(w)
 	}
+}
+
+func writePushes(w io.Writer, n nacos.PushCounts) {
+	fates := map[string]uint64{
+		"sent": n.Sent, "acked": n.Acked, "resent": n.Resent, "given_up": n.GivenUp, "failed": n.Failed, "too_large": n.TooLarge,
+	}
+	for _, fate := range slices.Sorted(maps.Keys(fates)) {
+		metrics.WriteCounterUint64(w, `sidebeat_registry_pushes_total{fate="`+fate+`"}`, fates[fate])
+	}
+	metrics.WriteCounterUint64(w, `sidebeat_registry_unasked_acks_total`, n.Unasked)
+	metrics.WriteCounterUint64(w, `sidebeat_registry_refused_subscriptions_total`, n.Refused)
 }
 
 // addresses gives where the registry can be reached, for one line of the log.
