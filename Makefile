@@ -11,7 +11,7 @@ export VERSION
 # user and is of no use; VERSION goes in by the linker instead.
 export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
-.PHONY: help run demo test check build bench fuzz image arrows settings clean
+.PHONY: help run demo test check build bench fuzz image release arrows settings clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -37,7 +37,10 @@ bench: ## the benchmark set, one run
 fuzz: ## every fuzz target for FUZZTIME (10s)
 	@.ci/fuzz.sh
 
-image: ## what the Dockerfile puts into each image, built and run without an engine
+release: ## build/out/dist: archives, images, SBOMs, licences and checksums, for amd64 and arm64
+	@.ci/release.sh build/out
+
+image: ## the images of a release, made and run without an engine
 	@.ci/image.sh
 
 arrows: ## write .ci/imports.txt anew: who imports whom

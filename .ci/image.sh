@@ -1,60 +1,93 @@
 #!/usr/bin/env bash
-# Proves the images without a container engine: builds their roots as the
-# Dockerfile does, with the Go that it names, and runs each program in a chroot
-# of its root as the image's user, where no shell and no library exist.
+# Runs the images without a container engine: unpacks the layers that release.sh
+# made in FOLDER (without one it makes them first) and starts each program in
+# its root, which is read-only and holds no shell and no library, as the
+# image's user, with the image's settings.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-out=build/image
-rm -rf "$out"
-mkdir -p "$out"
-out=$(cd "$out" && pwd)
+if [ $# = 0 ]; then
+  .ci/release.sh build/out
+  set -- build/out
+fi
+out=$(cd "$1" && pwd)
+native=$(go env GOHOSTARCH)
 
-# What the Dockerfile says, so that it is said once.
-argument() { sed -n "s/^ARG $1=//p" Dockerfile | head -n 1; }
-user=$(sed -n 's/^USER //p' Dockerfile | sort -u)
-[[ $user =~ ^[0-9]+:[0-9]+$ ]] || { echo "the Dockerfile's USER is not one number pair: $user" >&2; exit 1; }
-
-GOTOOLCHAIN=${GOTOOLCHAIN_FOR_IMAGE:-$(argument GO_TOOLCHAIN)} .ci/rootfs.sh "$out"
-for program in agent prober registry; do
-  binary=$out/$program/sidebeat-$program
-  go version "$binary" | sed "s|^$out/||"
-  printf '  %d kB, files: %s\n' "$(($(stat -c %s "$binary") / 1000))" "$(cd "$out/$program" && find . -type f ! -path './licenses/*' | sort | tr '\n' ' ')"
+unpack() { # ARCHITECTURE
+  for image in agent prober registry; do
+    local folder=$out/unpacked/$1/$image
+    rm -rf "$folder"
+    mkdir -p "$folder/root"
+    go run -modfile=.ci/packaging.mod .ci/oci.go -extract "$out/oci/$image" -out "$folder" "$1"
+    tar --same-owner --numeric-owner -C "$folder/root" -xf "$folder/rootfs.tar" 2>/dev/null || tar -C "$folder/root" -xf "$folder/rootfs.tar"
+  done
+}
+unpack amd64
+unpack arm64
+for image in agent prober registry; do
+  for arch in amd64 arm64; do
+    binary=$out/unpacked/$arch/$image/root/sidebeat-$image
+    go version -m "$binary" | awk -v arch="$arch" '/GOARCH=/ { found = $2 == "GOARCH=" arch } END { exit !found }' ||
+      { echo "$binary is not for $arch" >&2; exit 1; }
+  done
+  echo "$image: $(($(stat -c %s "$out/unpacked/amd64/$image/root/sidebeat-$image") / 1000)) kB, files: $(cd "$out/unpacked/amd64/$image/root" && find . -type f ! -path './licenses/*' | LC_ALL=C sort | tr '\n' ' ')"
 done
 
-if [ "$(id -u)" != 0 ]; then
-  echo "not run in a chroot: that needs root, and this is user $(id -u)"
+if [ "$(id -u)" != 0 ] || ! unshare -m true 2>/dev/null; then
+  echo "NOT RUN from the layers: that needs root and a mount namespace, and this is user $(id -u)" >&2
   exit 0
 fi
-chroot=$(PATH=$PATH:/usr/sbin:/sbin command -v chroot || true)
-if [ -z "$chroot" ] || ! "$chroot" --userspec="$user" / true 2>/dev/null; then
-  echo 'not run in a chroot: this machine has none or refuses it'
-  exit 0
-fi
-in_image() { # PROGRAM ARGUMENTS...
-  local program=$1
+
+chroot=$(PATH=$PATH:/usr/sbin:/sbin command -v chroot)
+# in_image IMAGE SETTINGS... ARGUMENTS...: as an engine would start it; /data is
+# its volume, everything else is read-only.
+in_image() {
+  local root=$out/unpacked/$native/$1/root config
+  mapfile -t config <"$out/unpacked/$native/$1/config"
   shift
-  env -i "$chroot" --userspec="$user" "$out/$program" "/sidebeat-$program" "$@"
+  local settings=("${config[@]:2}")
+  while [[ ${1:-} == *=* ]]; do
+    settings+=("$1")
+    shift
+  done
+  # shellcheck disable=SC2016 # the inner shell expands
+  exec unshare -m bash -c '
+    set -euo pipefail
+    root=$1 user=$2 && shift 2
+    mount --make-rprivate /
+    mount --bind "$root" "$root"
+    mount -o remount,ro,bind "$root"
+    if [ -d "$root/data" ]; then mount -t tmpfs -o "mode=700,uid=${user%:*},gid=${user#*:}" data "$root/data"; fi
+    exec env -i "$@"' bash "$root" "${config[0]}" "${settings[@]}" "$chroot" --userspec="${config[0]}" "$root" "${config[1]}" "$@"
 }
-for program in agent prober registry; do
-  in_image "$program" --version
+for image in agent prober registry; do
+  (in_image "$image" --version)
 done
 # A wrong setting: exit code 2, and it is said before anything is registered.
 code=0
-env -i SIDEBEAT_SERVICE=orders "$chroot" --userspec="$user" "$out/agent" /sidebeat-agent 2>"$out/refused" || code=$?
-grep -q SIDEBEAT_ADDRESS "$out/refused" && [ "$code" = 2 ] ||
-  { echo "the agent without an address ended with $code and said:" >&2; cat "$out/refused" >&2; exit 1; }
-# The registry serves from its own root, keeps its data and ends in order.
-install -d -o "${user%:*}" -g "${user#*:}" "$out/registry/data"
-env -i SIDEBEAT_LISTEN=127.0.0.1:0 SIDEBEAT_ADMIN=off SIDEBEAT_DATA=/data "$chroot" --userspec="$user" "$out/registry" /sidebeat-registry 2>"$out/served" &
-registry=$!
-for _ in {1..100}; do
-  if grep -q serves "$out/served" || ! kill -0 "$registry" 2>/dev/null; then break; fi
-  sleep 0.1
+(in_image agent SIDEBEAT_SERVICE=orders) 2>"$out/said" || code=$?
+grep -q SIDEBEAT_ADDRESS "$out/said" && [ "$code" = 2 ] ||
+  { echo "the agent without an address ended with $code and said:" >&2; cat "$out/said" >&2; exit 1; }
+
+# started PROCESS: waits until it says that it works, then ends it in order.
+started() {
+  for _ in {1..100}; do
+    if grep -qE 'serves|works' "$out/said" || ! kill -0 "$1" 2>/dev/null; then break; fi
+    sleep 0.1
+  done
+  code=0
+  kill -TERM "$1" 2>/dev/null || true
+  wait "$1" || code=$?
+  [ "$code" = 0 ] && grep -qE 'serves|works' "$out/said" || { echo "it ended with $code and said:" >&2; cat "$out/said" >&2; exit 1; }
+}
+in_image registry SIDEBEAT_LISTEN=127.0.0.1:0 SIDEBEAT_ADMIN=off 2>"$out/said" &
+started $!
+in_image prober SIDEBEAT_ADMIN=127.0.0.1:0 2>"$out/said" &
+started $!
+echo "each runs from its layers as $(head -n 1 "$out/unpacked/$native/agent/config"), with a read-only root"
+
+[ "$native" != arm64 ] || exit 0
+emulator=$(command -v qemu-aarch64-static || true)
+[ -n "$emulator" ] || { echo 'NOT RUN: the arm64 images, since this machine has no qemu-aarch64-static (Debian: qemu-user-static)' >&2; exit 0; }
+for image in agent prober registry; do
+  "$emulator" "$out/unpacked/arm64/$image/root/sidebeat-$image" --version
 done
-code=0
-kill -TERM "$registry" 2>/dev/null || true
-wait "$registry" || code=$?
-[ "$code" = 0 ] && grep -q serves "$out/served" && [ -n "$(ls "$out/registry/data")" ] ||
-  { echo "the registry ended with $code and said:" >&2; cat "$out/served" >&2; exit 1; }
-rm -r "$out/registry/data"
-echo "each runs in its own root as $user"

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Makes the release of this commit twice, in two clones in different folders,
+# with another umask, time zone and language, and compares all files; then
+# compares the SBOMs with what the programs were built from, and runs the
+# images. What is not committed is not looked at.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+mkdir -p build
+rm -rf build/first
+first=$PWD/build/first
+second=$(mktemp -d)
+trap 'rm -rf "$second"' EXIT
+for folder in "$first" "$second"; do
+  git clone -q --no-local . "$folder/clone"
+done
+(umask 077 && TZ=Pacific/Chatham LC_ALL=C.UTF-8 "$first/clone/.ci/release.sh" "$first/out" >"$first/images") &
+(umask 002 && TZ=UTC LC_ALL=C "$second/clone/.ci/release.sh" "$second/out" >"$second/images")
+wait $!
+diff -r "$first/out/dist" "$second/out/dist"
+diff "$first/images" "$second/images"
+(cd "$first/out/dist" && sha256sum --check --strict --quiet SHA256SUMS)
+cat "$first/images"
+echo "two builds, same bytes: $(wc -l <"$first/out/dist/SHA256SUMS") files"
+for program in agent prober registry; do
+  go run -modfile=.ci/packaging.mod .ci/sbom.go "$first/out/dist"/*_sidebeat-$program.cdx.json "$first/out/release"/{amd64,arm64}/sidebeat-$program
+done
+.ci/image.sh "$first/out"
