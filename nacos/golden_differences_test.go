@@ -72,6 +72,33 @@ var (
 	metadataV3 = difference{
 		"bad metadata on v3", "200 without a body", "400, code 21002 or 21005", "a client would take it for done",
 	}
+	sameRefusal = difference{
+		"login of an unknown user, or with a wrong password, auth on", "500 or 403, in other words for each", "403, the same for both",
+		"nobody learns who exists",
+	}
+	badLogin = difference{
+		"login without a name on v3", "500", "400", "it is the client's fault",
+	}
+	noIdentity = difference{
+		"the header of a server's identity, auth on", "everything is allowed", "it is no header of ours",
+		"one more password that opens everything, for other nodes that there are none of",
+	}
+	guardedOps = difference{
+		"switches and namespaces without a token, auth on", "told to everybody", "403", "what operators set is nobody else's business",
+	}
+	usersInFile = difference{
+		"users, roles and permissions by the API, auth on", "made", "404", "they stand in a file, which is read again when it changes",
+	}
+	plainRole = difference{
+		"a role for the public namespace, auth on", "2.5.1 wants it written with an empty name; takes up to 15 s", "holds as it is written, at once",
+		"nobody guesses that",
+	}
+	readsAll = difference{
+		"one instance on v3/admin, asked by a reader, auth on", "403, where lists are allowed", "a read as any other", "reading is reading",
+	}
+	sharper = difference{
+		"an instance past its delete timeout", "deleted by a sweep, up to 5 s later", "deleted when it is due", "consumers know sooner",
+	}
 	alsoV3 = difference{
 		"v3 asked of 2.5.1", "404", "as 3.0.3 answers", "one server speaks all three versions",
 	}
@@ -102,6 +129,12 @@ var differences = map[string]map[int]difference{
 	"08-switch-effects": {10: notFrozen, 11: notFrozen, 13: notFrozen, 14: notFrozen},
 	"09-v2":             {5: plainValue, 32: otherContents},
 	"09-v3-client":      {0: alsoV3, 1: alsoV3},
+	"10-auth": {
+		3: sameRefusal, 8: sameRefusal, 10: alsoV3, 11: alsoV3, 12: alsoV3, 13: alsoV3, 14: alsoV3, 30: noIdentity, 36: guardedOps,
+		41: ownState, 42: guardedOps, 45: usersInFile, 46: usersInFile, 47: usersInFile, 49: plainRole, 50: plainRole,
+		51: usersInFile, 52: sharper,
+	},
+	"10-first-admin": {0: sameRefusal, 1: usersInFile, 2: usersInFile, 3: sameRefusal, 4: usersInFile},
 	"10-login-auth-off": {
 		0: everybodyIn, 1: everybodyIn, 2: everybodyIn, 3: everybodyIn, 4: everybodyIn, 5: everybodyIn,
 		6: alsoV3, 7: alsoV3, 8: alsoV3,
@@ -122,5 +155,10 @@ var differences = map[string]map[int]difference{
 	"3.0.3/08-switch-effects":    {11: notFrozen, 14: notFrozen},
 	"3.0.3/09-v3-admin-instance": {0: openAdmin, 1: openAdmin, 2: openAdmin, 25: openAdmin},
 	"3.0.3/09-v3-client":         {25: metadataV3, 27: plainValue},
-	"3.0.3/10-login-auth-off":    {6: everybodyIn, 7: everybodyIn, 8: everybodyIn},
+	"3.0.3/10-auth": {
+		12: sameRefusal, 14: badLogin, 44: usersInFile, 45: usersInFile, 46: usersInFile, 50: usersInFile, 59: sharper,
+		61: ownState, 64: sharper, 65: readsAll,
+	},
+	"3.0.3/10-first-admin":    {1: usersInFile, 2: usersInFile, 4: usersInFile},
+	"3.0.3/10-login-auth-off": {6: everybodyIn, 7: everybodyIn, 8: everybodyIn},
 }

@@ -16,6 +16,9 @@ var volatile = []string{
 // created is the time on a page that tells an error.
 var created = regexp.MustCompile(`<div id='created'>[^<]*</div>`)
 
+// token is a JWT.
+var token = regexp.MustCompile(`eyJ[\w-]+\.[\w-]+\.[\w-]*`)
+
 // ownPort is where a text tells the port of the server.
 var ownPort = regexp.MustCompile(`local port:\d*`)
 
@@ -53,7 +56,8 @@ func mask(v any) any {
 		}
 		slices.SortFunc(v, func(a, b any) int { return cmp.Compare(text(a), text(b)) })
 	case string:
-		return ownPort.ReplaceAllString(snowflake.ReplaceAllString(v, "NUMBER#"), "local port:PORT")
+		v = ownPort.ReplaceAllString(snowflake.ReplaceAllString(v, "NUMBER#"), "local port:PORT")
+		return token.ReplaceAllString(v, "TOKEN")
 	}
 	return v
 }

@@ -31,6 +31,8 @@ func stageOf(t *testing.T, r recording, c *score) {
 		playChecks(t, r, c)
 	case r.Scenario == "12-udp-push":
 		synctest.Test(t, func(t *testing.T) { playPush(t, r, c) })
+	case withAccess(r):
+		synctest.Test(t, func(t *testing.T) { playAccess(t, r, c) })
 	default:
 		synctest.Test(t, func(t *testing.T) { play(t, r, c) })
 	}

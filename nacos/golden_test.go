@@ -195,6 +195,16 @@ func (s step) want(t *testing.T) shape {
 // ask sends the request of a step.
 func ask(t *testing.T, serve dialer, s step) shape {
 	t.Helper()
+	return askAll(t, serve, s).shape()
+}
+
+func (r reply) shape() shape {
+	return shape{r.status, r.header.Get("Content-Type"), masked(r.body)}
+}
+
+// askAll is ask with the whole answer.
+func askAll(t *testing.T, serve dialer, s step) reply {
+	t.Helper()
 	target := s.Request.Path
 	if len(s.Request.Query) > 0 {
 		target += "?" + values(s.Request.Query)
@@ -210,8 +220,7 @@ func ask(t *testing.T, serve dialer, s step) shape {
 	for k, v := range s.Request.Headers {
 		header.Set(k, v)
 	}
-	got := serve.do(t, s.Request.Method, target, header, body)
-	return shape{got.status, got.header.Get("Content-Type"), masked(got.body)}
+	return serve.do(t, s.Request.Method, target, header, body)
 }
 
 // asked tells the request as a reader would type it.
@@ -220,7 +229,7 @@ func (s step) asked() string {
 	for _, m := range []map[string]string{s.Request.Query, s.Request.Form} {
 		for k, v := range m {
 			if k != paramNamespace { // each scenario has its own
-				all[k] = v
+				all[k] = token.ReplaceAllString(v, "TOKEN")
 			}
 		}
 	}

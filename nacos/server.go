@@ -14,6 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/valyala/fasthttp"
 
+	"github.com/sidebeat/sidebeat/access"
 	"github.com/sidebeat/sidebeat/registry"
 )
 
@@ -33,6 +34,8 @@ type Server struct {
 	// Writable is asked before each durable write: an error that wraps
 	// registry.ErrUnavailable refuses it with 503. Nil: always writable.
 	Writable func() error
+	// Access decides who may do what. Nil: auth is off, everybody may.
+	Access *access.Guard
 
 	lists lists
 	push  *Push // nil: nobody is told of changes

@@ -34,6 +34,9 @@ func serverState(_ context.Context, s *Server, c *call) (any, error) {
 		Version: spoken, Port: port(c.ctx.LocalAddr()), LoginPage: "false",
 		Sidebeat: s.Version, ProberState: stateProberNone,
 	}
+	if s.Access != nil {
+		body.Auth = "true"
+	}
 	if s.ProberInside {
 		body.ProberState = stateProberInside
 	}
@@ -64,9 +67,12 @@ const tokenTTL = 18000
 // noToken is the token of 2.3.2 and later while auth is off.
 const noToken = "AUTH_DISABLED"
 
-// logIn gives everybody a token: auth is off, and a client that has a password
-// in its settings must work all the same.
-func logIn(_ context.Context, _ *Server, c *call) (any, error) {
+// logIn gives a token. While auth is off everybody gets one: a client that has
+// a password in its settings must work all the same.
+func logIn(ctx context.Context, s *Server, c *call) (any, error) {
+	if s.Access != nil {
+		return s.logInTo(ctx, c)
+	}
 	if err := c.needBySpring(paramUsername); err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ func (s *Server) routes() map[string]route {
 			if get, ok := there[http.MethodGet]; ok {
 				there[http.MethodHead] = get // fasthttp leaves the body out
 			}
-			placed[s.context()+path] = there
+			placed[s.context()+path] = s.guarded(path, there)
 		}
 	}
 	return placed

@@ -83,6 +83,7 @@ const (
 	paramHasIPCount    = "hasIpCount"
 	paramUsername      = "username"
 	paramPassword      = "password"
+	paramToken         = "accessToken" // a header too
 	paramExpr          = "expr"
 	paramKey           = "key"
 	paramKeyword       = "keyword"
