@@ -11,7 +11,7 @@ export VERSION
 # user and is of no use; VERSION goes in by the linker instead.
 export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
-.PHONY: help run demo test check build bench fuzz image release arrows settings clean
+.PHONY: help run demo test compat check build bench fuzz image release arrows settings clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -24,6 +24,9 @@ demo: ## the life of an app and of a persistent instance, played in under a minu
 
 test: ## all tests
 	CGO_ENABLED=0 go test ./...
+
+compat: ## real clients of Nacos (Go, Node, Java, Python) against the registry; COMPAT_CLIENTS=go,node chooses
+	cd test/compat && go vet ./... && go test -count=1 ./...
 
 check: ## what CI asks: form, linters, arrows, words, race detector, vulnerabilities
 	@.ci/check.sh
