@@ -61,6 +61,8 @@ type kind struct {
 	made []string
 	// hears tells that the client listens for pushes.
 	hears bool
+	// healthyOnly tells that it shows its user no unhealthy instance.
+	healthyOnly bool
 	// forgets tells that its subscriptions end at the first poll that fails.
 	forgets bool
 }

@@ -97,6 +97,7 @@ func staysGone(t *testing.T, r *registry, p place) {
 // watched is a service that a client subscribed to. It always has one instance
 // that stays, because some clients take no empty list.
 type watched struct {
+	kind
 	c              *client
 	r              *registry
 	stays, changes place
@@ -107,7 +108,7 @@ type watched struct {
 func watch(t *testing.T, k kind, c *client, r *registry, namespace string) *watched {
 	t.Helper()
 	w := &watched{
-		c: c, r: r, within: pollIn,
+		kind: k, c: c, r: r, within: pollIn,
 		stays:   place{namespace, "others", "10.9.1.1", "9090"},
 		changes: place{namespace, "others", "10.9.1.2", "9090"},
 	}
@@ -132,7 +133,9 @@ func (w *watched) flip(t *testing.T) {
 	t.Helper()
 	w.r.put(t, w.stays, true, "1") // a restart forgets it
 	w.r.put(t, w.changes, false, "1")
-	w.sees(t, "unhealthy", func(h *host) bool { return h != nil && !h.Healthy })
+	w.sees(t, "unhealthy", func(h *host) bool {
+		return h == nil && w.healthyOnly || h != nil && !h.Healthy
+	})
 	w.r.put(t, w.changes, true, "1")
 	w.sees(t, "healthy again", func(h *host) bool { return h != nil && h.Healthy })
 }

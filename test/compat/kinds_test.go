@@ -42,6 +42,21 @@ var kinds = []kind{
 		},
 	},
 	{
+		name: "spring", made: []string{"spring/pom.xml", "spring/App.java"}, hears: true, healthyOnly: true,
+		install: func(t *testing.T, folder string) {
+			t.Helper()
+			copyTo(t, folder, "spring/pom.xml", "spring/App.java")
+			runIn(t, folder, "mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib")
+			runIn(t, folder, "javac", "--release", "8", "-nowarn", "-d", ".", "-cp", "lib/*", "App.java") // what its reader of classes knows
+		},
+		start: func(folder string) []string {
+			return []string{
+				"java", "-Xmx256m", "--add-opens", "java.base/java.lang=ALL-UNNAMED",
+				"-cp", filepath.Join(folder, "lib", "*") + ":" + folder, "compat.App",
+			}
+		},
+	},
+	{
 		name: "python", made: []string{"python/requirements.txt", "python/client.py"}, forgets: true,
 		install: func(t *testing.T, folder string) {
 			t.Helper()
