@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -103,7 +104,10 @@ var buildOnce = sync.OnceValues(func() (string, error) {
 	return folder, os.Chmod(folder, 0o755)
 })
 
+// Tests on a stage wait more than they work: more of them at a time than cores.
 func TestMain(m *testing.M) {
+	flag.Parse()
+	flag.Set("test.parallel", "8")
 	code := m.Run()
 	if builtInto != "" {
 		os.RemoveAll(builtInto)
