@@ -68,21 +68,23 @@ code=0
 grep -q SIDEBEAT_ADDRESS "$out/said" && [ "$code" = 2 ] ||
   { echo "the agent without an address ended with $code and said:" >&2; cat "$out/said" >&2; exit 1; }
 
-# started PROCESS: waits until it says that it works, then ends it in order.
-started() {
+# runs IMAGE SETTINGS...: starts it, waits until it says that it works, and ends
+# it in order.
+runs() {
+  local said=$out/said-$1 code=0 process
+  : >"$said"
+  in_image "$@" 2>"$said" &
+  process=$!
   for _ in {1..100}; do
-    if grep -qE 'serves|works' "$out/said" || ! kill -0 "$1" 2>/dev/null; then break; fi
+    if grep -qE 'serves|works' "$said" || ! kill -0 "$process" 2>/dev/null; then break; fi
     sleep 0.1
   done
-  code=0
-  kill -TERM "$1" 2>/dev/null || true
-  wait "$1" || code=$?
-  [ "$code" = 0 ] && grep -qE 'serves|works' "$out/said" || { echo "it ended with $code and said:" >&2; cat "$out/said" >&2; exit 1; }
+  kill -TERM "$process" 2>/dev/null || true
+  wait "$process" || code=$?
+  [ "$code" = 0 ] && grep -qE 'serves|works' "$said" || { echo "$1 ended with $code and said:" >&2; cat "$said" >&2; exit 1; }
 }
-in_image registry SIDEBEAT_LISTEN=127.0.0.1:0 SIDEBEAT_ADMIN=off 2>"$out/said" &
-started $!
-in_image prober SIDEBEAT_ADMIN=127.0.0.1:0 2>"$out/said" &
-started $!
+runs registry SIDEBEAT_LISTEN=127.0.0.1:0 SIDEBEAT_ADMIN=off
+runs prober SIDEBEAT_ADMIN=127.0.0.1:0
 echo "each runs from its layers as $(head -n 1 "$out/unpacked/$native/agent/config"), with a read-only root"
 
 [ "$native" != arm64 ] || exit 0
