@@ -174,6 +174,13 @@ func Line(name, password, roles string) (string, error) {
 	return line, nil
 }
 
+// CheckUsers tells whether a users file can be used: it is for the start of a
+// program, where a wrong one is a wrong setting.
+func CheckUsers(path string) error {
+	_, _, err := (&usersFile{path: path}).read()
+	return err
+}
+
 // usersFile is read by one goroutine at a time.
 type usersFile struct {
 	path string
@@ -200,18 +207,18 @@ func (f *usersFile) read() (users *table, changed bool, err error) {
 }
 
 func readFile(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	info, err := file.Stat()
+	info, err := os.Stat(path) // before it is opened: a pipe would hold us up
 	if err != nil {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
 		return nil, errors.New("it is no regular file")
 	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
 	text, err := io.ReadAll(io.LimitReader(file, fileMost+1))
 	if err != nil {
 		return nil, err

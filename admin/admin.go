@@ -4,6 +4,7 @@ package admin
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -36,17 +37,21 @@ const (
 //	GET /status   JSON for people and scripts
 //	GET /metrics  Prometheus text: the program's own, then those of Go and of the process
 //
-// and what Routes adds. Who asks cannot be told apart, so it listens on
-// loopback unless set otherwise, refuses what a web page sends (a browser adds
-// an Origin; behind a loopback address the Host must be an address or
-// localhost), and never repeats what it was sent. Run it once.
+// and what Routes adds. It listens on loopback unless set otherwise, refuses
+// what a web page sends (a browser adds an Origin; behind a loopback address
+// the Host must be an address or localhost), and never repeats what it was
+// sent. Everybody who reaches it may read; a POST needs the token when there
+// is one, and is refused without one when it listens elsewhere. Run it once.
 type Server struct {
 	Address string       // host:port, port 0 for any; "off": do not listen
 	Healthy func() error // nil: always
 	Ready   func() error // nil: always
 	Status  func() any   // what /status marshals; nil: not found
 	Metrics func(io.Writer)
-	LogLost func() uint64 // how many lines of the log were lost, for /metrics; nil: not counted
+	TLS     *tls.Config            // nil: plain HTTP
+	Token   func() (string, error) // asked with each POST; nil or "": there is none
+	Pprof   bool                   // GET /debug/pprof/NAME, for whom a POST is open
+	LogLost func() uint64          // how many lines of the log were lost, for /metrics; nil: not counted
 
 	// Routes maps "POST /drain" to its handler; only GET and POST exist, and
 	// only POST may change anything. A path that ends in "/" stands for all
@@ -72,8 +77,8 @@ func (s *Server) Listen(ctx context.Context) error {
 	}
 	s.listener, s.local = ln, loopback(ln.Addr())
 	s.bound.Store(ln.Addr().String())
-	if !s.local {
-		s.Log.WithField("address", s.Bound()).Warn("the admin endpoint is reachable from other machines; anybody who reaches it may use it")
+	if token, err := s.token(); !s.local && token == "" && err == nil {
+		s.Log.WithField("address", s.Bound()).Warn("the admin endpoint is reachable from other machines: anybody may read it, and POST is refused until SIDEBEAT_ADMIN_TOKEN is set")
 	}
 	return nil
 }
@@ -97,7 +102,11 @@ func (s *Server) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	return run.Serve(ctx, s.listener, &fasthttp.Server{
+	listener := s.listener
+	if s.TLS != nil {
+		listener = tls.NewListener(listener, s.TLS)
+	}
+	return run.Serve(ctx, listener, &fasthttp.Server{
 		Handler:               s.handle,
 		ReadTimeout:           5 * time.Second,
 		WriteTimeout:          10 * time.Second, // counts from the end of the handler
@@ -133,6 +142,9 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Header.Set("Cache-Control", "no-store")
 	if reason := s.foreign(ctx); reason != "" {
 		answer(ctx, fasthttp.StatusForbidden, reason)
+		return
+	}
+	if !ctx.IsGet() && !ctx.IsHead() && !s.admitted(ctx) {
 		return
 	}
 	s.route(ctx)
@@ -202,6 +214,9 @@ func (s *Server) find(method, path string) fasthttp.RequestHandler {
 }
 
 func (s *Server) own(method, path string) fasthttp.RequestHandler {
+	if name, found := strings.CutPrefix(path, pprofPath); found && s.Pprof && method == fasthttp.MethodGet {
+		return s.profile(name)
+	}
 	switch method + " " + path {
 	case "GET /healthz":
 		return verdict(s.Healthy)

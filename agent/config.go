@@ -21,6 +21,9 @@ type Config struct {
 	Apps     string         `split_words:"true" desc:"path of a YAML or JSON file with several apps, in the words of these settings"`
 	Admin    string         `split_words:"true" default:"127.0.0.1:9180" desc:"own HTTP: health, status, metrics, drain; off: none"`
 
+	setting.RegistryTLS
+	setting.Listeners
+
 	// PodIP is the variable POD_IP, which Kubernetes fills by the downward API.
 	// It is no setting of ours, so whoever loads the settings fills it in.
 	PodIP string `ignored:"true"`

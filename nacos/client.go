@@ -33,8 +33,10 @@ type ClientConfig struct {
 	// Proxy finds the proxy for a request, such as
 	// net/http.ProxyFromEnvironment; nil goes straight to the registry.
 	Proxy func(*http.Request) (*url.URL, error)
-	// TLS holds for https servers; nil verifies with the system's authorities.
-	TLS *tls.Config
+	// TLS is asked before each connection to an https server, so that files may
+	// rotate; nil verifies with the system's authorities. Without a ServerName
+	// the host of the address has to stand in the certificate.
+	TLS func() *tls.Config
 	// Dial opens connections, and UDP sockets to find a route; nil is a
 	// net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)

@@ -2,6 +2,7 @@ package nacos
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -45,18 +46,48 @@ func newTransport(config ClientConfig, opened func(endpoint string)) *http.Trans
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: attemptTime, KeepAlive: idleTime}).DialContext
 	}
+	open := func(ctx context.Context, network, endpoint string) (net.Conn, error) {
+		opened(endpoint)
+		return dial(ctx, network, endpoint)
+	}
 	return &http.Transport{
-		Proxy: config.Proxy,
-		DialContext: func(ctx context.Context, network, endpoint string) (net.Conn, error) {
-			opened(endpoint)
-			return dial(ctx, network, endpoint)
-		},
-		TLSClientConfig:        config.TLS,
-		TLSHandshakeTimeout:    attemptTime,
+		Proxy:                  config.Proxy,
+		DialContext:            open,
+		DialTLSContext:         secured(open, config.TLS),
+		TLSHandshakeTimeout:    attemptTime, // behind a proxy
 		MaxIdleConnsPerHost:    4,
 		IdleConnTimeout:        idleTime,
 		MaxResponseHeaderBytes: mostHeader,
 		DisableCompression:     true,
+	}
+}
+
+// secured opens connections that speak TLS as it is to be spoken now; nil for a
+// transport that knows by itself.
+func secured(open func(ctx context.Context, network, endpoint string) (net.Conn, error), now func() *tls.Config) func(ctx context.Context, network, endpoint string) (net.Conn, error) {
+	if now == nil {
+		return nil
+	}
+	return func(ctx context.Context, network, endpoint string) (net.Conn, error) {
+		conn, err := open(ctx, network, endpoint)
+		if err != nil {
+			return nil, err
+		}
+		config := now().Clone()
+		if config.ServerName == "" {
+			config.ServerName, _, _ = net.SplitHostPort(endpoint) // a transport gives host:port
+		}
+		ctx, cancel := context.WithTimeout(ctx, attemptTime)
+		defer cancel()
+		safe := tls.Client(conn, config)
+		if err := safe.HandshakeContext(ctx); err != nil {
+			conn.Close()
+			if plain, ok := errors.AsType[tls.RecordHeaderError](err); ok && string(plain.RecordHeader[:]) == "HTTP/" {
+				err = errors.New("http: server gave HTTP response to HTTPS client") // the words of net/http
+			}
+			return nil, err
+		}
+		return safe, nil
 	}
 }
 

@@ -34,18 +34,26 @@ func TestTLS(t *testing.T) {
 	roots.AddCert(server.Certificate())
 	f := func(address string, config *tls.Config, says string) {
 		t.Helper()
-		c := opened(t, ClientConfig{Servers: []string{address}, TLS: config, Budget: time.Second})
+		now := func() *tls.Config { return config }
+		if config == nil {
+			now = nil
+		}
+		c := opened(t, ClientConfig{Servers: []string{address}, TLS: now, Budget: time.Second})
 		_, err := c.Beat(t.Context(), orders())
 		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
 			t.Errorf("%s: got %v, want %q", address, err, says)
 		}
 	}
 	f(server.URL, &tls.Config{RootCAs: roots}, "")
+	f(server.URL, &tls.Config{RootCAs: roots, ServerName: "example.com"}, "")
+	f(server.URL, &tls.Config{RootCAs: roots, ServerName: "other.example"}, "other.example")
 	f(server.URL, nil, "certificate")
+	f(server.URL, &tls.Config{}, "certificate")
 	f(strings.Replace(server.URL, "https", "http", 1), nil, "HTTP request to an HTTPS server")
 	plain := httptest.NewServer(http.HandlerFunc(nacosHandler))
 	defer plain.Close()
 	f(strings.Replace(plain.URL, "http", "https", 1), nil, "HTTP response to HTTPS client")
+	f(strings.Replace(plain.URL, "http", "https", 1), &tls.Config{}, "HTTP response to HTTPS client")
 }
 
 func TestIPv6(t *testing.T) {

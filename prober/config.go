@@ -18,6 +18,9 @@ type Config struct {
 	Username string         `split_words:"true" desc:"login at the registry"`
 	Password setting.Secret `split_words:"true" desc:"login at the registry"`
 	Admin    string         `split_words:"true" default:"127.0.0.1:9181" desc:"own HTTP: health, status, metrics, targets; off: none"`
+
+	setting.RegistryTLS
+	setting.Listeners
 }
 
 // Probe is the pace and the scope of probing: the settings that a registry

@@ -60,8 +60,12 @@ func join(warn io.Writer) (*parts, error) {
 		fmt.Fprintln(warn, "warning:", w)
 	}
 	p.log = p.Log.New(p.outlet)
+	secure, tlsErr := p.RegistryTLS.TLS(p.log)
+	if err == nil { // else it has been said
+		err = tlsErr
+	}
 	client, clientErr := nacos.NewClient(nacos.ClientConfig{
-		Servers: p.Nacos, Username: p.Username, Password: p.Password.Value, Version: version, Log: p.log,
+		Servers: p.Nacos, Username: p.Username, Password: p.Password.Value, TLS: secure, Version: version, Log: p.log,
 	})
 	if err := errors.Join(err, clientErr); err != nil {
 		return nil, err
@@ -80,8 +84,12 @@ func join(warn io.Writer) (*parts, error) {
 func serve(p *parts) error {
 	ctx, stop := run.UntilSignal(context.Background())
 	defer stop()
+	own, err := p.Listeners.TLS(p.log)
+	if err != nil {
+		return err
+	}
 	server := &admin.Server{
-		Address: p.Admin, Log: p.log, LogLost: p.outlet.Lost,
+		Address: p.Admin, TLS: own, Token: p.AdminToken.Value, Pprof: p.AdminPprof, Log: p.log, LogLost: p.outlet.Lost,
 		Healthy: p.agent.Healthy, Ready: p.agent.Ready, Status: p.agent.Status, Metrics: p.agent.Metrics, Routes: p.agent.Routes(),
 	}
 	if p.Admin != admin.Off {

@@ -45,25 +45,35 @@ func command(args []string, stdout, stderr io.Writer) int {
 	return word(stdout, stderr)
 }
 
-// adminAddress finds the running agent; the settings of the app need not be
-// there, and one that is wrong is the running agent's business.
-func adminAddress() string {
+// running finds the running agent; the settings of the app need not be there,
+// and one that is wrong is the running agent's business.
+func running() (admin.Client, error) {
 	var c struct {
 		Admin string `split_words:"true" default:"127.0.0.1:9180"`
+		setting.Listeners
 	}
 	setting.Load(&c)
-	return c.Admin
+	itself, err := c.Itself()
+	return admin.Client{Address: c.Admin, TLS: itself, Token: c.AdminToken.Value}, err
 }
 
 func askHealth(stdout, stderr io.Writer) int {
-	status, body, err := admin.Get(context.Background(), adminAddress(), "/healthz")
+	a, err := running()
+	if err != nil {
+		return fail(stderr, exitFailed, err)
+	}
+	status, body, err := a.Get(context.Background(), "/healthz")
 	return report(stdout, stderr, status, body, err)
 }
 
 func askDrain(stdout, stderr io.Writer) int {
 	ctx, cancel := context.WithTimeout(context.Background(), agent.DrainMost)
 	defer cancel()
-	status, body, err := admin.Post(ctx, adminAddress(), "/drain")
+	a, err := running()
+	if err != nil {
+		return fail(stderr, exitFailed, err)
+	}
+	status, body, err := a.Post(ctx, "/drain")
 	return report(stdout, stderr, status, body, err)
 }
 

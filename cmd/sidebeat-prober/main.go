@@ -37,8 +37,16 @@ func serve(s *settings, outlet *run.Outlet) error {
 	log := s.Log.New(outlet)
 	ctx, stop := run.UntilSignal(context.Background())
 	defer stop()
+	secure, err := s.RegistryTLS.TLS(log)
+	if err != nil {
+		return err
+	}
+	own, err := s.Listeners.TLS(log)
+	if err != nil {
+		return err
+	}
 	client, err := nacos.NewClient(nacos.ClientConfig{
-		Servers: s.Nacos, Username: s.Username, Password: s.Password.Value, Version: version, Log: log,
+		Servers: s.Nacos, Username: s.Username, Password: s.Password.Value, TLS: secure, Version: version, Log: log,
 	})
 	if err != nil {
 		return err
@@ -52,7 +60,7 @@ func serve(s *settings, outlet *run.Outlet) error {
 	}
 	p.Observe = client.ProberInside
 	server := &admin.Server{
-		Address: s.Admin, Log: log, LogLost: outlet.Lost, Healthy: p.Healthy, Ready: p.Ready, Status: p.Status, Metrics: p.Metrics,
+		Address: s.Admin, TLS: own, Token: s.AdminToken.Value, Pprof: s.AdminPprof, Log: log, LogLost: outlet.Lost, Healthy: p.Healthy, Ready: p.Ready, Status: p.Status, Metrics: p.Metrics,
 		Routes: map[string]fasthttp.RequestHandler{"GET /targets": p.ServeTargets},
 	}
 	if s.Admin != admin.Off {

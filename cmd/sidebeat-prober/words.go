@@ -63,13 +63,18 @@ func fail(w io.Writer, code int, err error) int {
 }
 
 func askHealth(stdout, stderr io.Writer) int {
-	// Only the address counts here: another setting that is wrong is the
+	// Only the way there counts here: another setting that is wrong is the
 	// running prober's business.
 	var s struct {
 		Admin string `split_words:"true" default:"127.0.0.1:9181"`
+		setting.Listeners
 	}
 	setting.Load(&s)
-	status, body, err := admin.Get(context.Background(), s.Admin, "/healthz")
+	itself, err := s.Itself()
+	if err != nil {
+		return fail(stderr, exitFailed, err)
+	}
+	status, body, err := admin.Client{Address: s.Admin, TLS: itself}.Get(context.Background(), "/healthz")
 	text := strings.TrimSpace(string(body))
 	switch {
 	case err != nil:

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/sidebeat/sidebeat/access"
 	"github.com/sidebeat/sidebeat/admin"
 	"github.com/sidebeat/sidebeat/check"
 	"github.com/sidebeat/sidebeat/nacos"
@@ -36,6 +38,7 @@ type parts struct {
 	asker  *check.Asker
 	prober *prober.Prober // nil: SIDEBEAT_PROBE=false
 	admin  *admin.Server
+	access *access.Guard // nil: auth is off
 	api    net.Listener
 	server *nacos.Server
 	push   *nacos.Push
@@ -56,7 +59,7 @@ func serve(c Config) error {
 		inner, cancel := context.WithCancel(inner)
 		defer cancel()
 		defer context.AfterFunc(ctx, cancel)()
-		return run.All(inner, p.admin.Run, p.store.Run, p.push.Run, p.serveAPI, p.probe)
+		return run.All(inner, p.admin.Run, p.store.Run, p.push.Run, p.serveAPI, p.probe, p.guard)
 	}
 	return run.All(context.WithoutCancel(ctx), p.raft.Run, work)
 }
@@ -64,6 +67,9 @@ func serve(c Config) error {
 // open takes the data folder and the ports.
 func (p *parts) open(ctx context.Context) (err error) {
 	if err := ensureFolder(p.Data); err != nil {
+		return err
+	}
+	if err := p.openAccess(); err != nil {
 		return err
 	}
 	if p.raft, err = raftlog.Open(raftlog.Config{Folder: p.Data, Log: p.log}, p.store); err != nil {
@@ -99,17 +105,24 @@ func (p *parts) bind(ctx context.Context) (err error) {
 	if p.api, err = run.Listen(ctx, p.Listen); err != nil {
 		return err
 	}
+	own, err := p.TLS(p.log)
+	if err != nil {
+		return errors.Join(err, p.api.Close())
+	}
+	if own != nil {
+		p.api = tls.NewListener(p.api, own)
+	}
 	if err := p.joinPush(); err != nil {
 		return errors.Join(err, p.api.Close())
 	}
-	p.admin = p.newAdmin()
+	p.admin = p.newAdmin(own)
 	if p.Admin != admin.Off {
 		if err := p.admin.Listen(ctx); err != nil {
 			return errors.Join(err, p.api.Close(), p.push.Close())
 		}
 	}
-	if at, ok := p.api.Addr().(*net.TCPAddr); ok && !at.IP.IsLoopback() {
-		p.log.WithField("address", at.String()).Warn("the registry is reachable from other machines; there is no login yet, anybody who reaches it may change it")
+	if at, ok := p.api.Addr().(*net.TCPAddr); ok && !at.IP.IsLoopback() && p.access == nil {
+		p.log.WithField("address", at.String()).Warn("the registry is reachable from other machines and auth is off: anybody who reaches it may change it; set SIDEBEAT_USERS_FILE")
 	}
 	return nil
 }
@@ -117,7 +130,7 @@ func (p *parts) bind(ctx context.Context) (err error) {
 // joinPush makes the server, with pushes by UDP from the address that the API
 // listens on and any port.
 func (p *parts) joinPush() error {
-	p.server = &nacos.Server{Store: p.store, Log: p.log, ProberInside: p.Probe, Version: version, Writable: p.raft.Writable}
+	p.server = &nacos.Server{Store: p.store, Log: p.log, ProberInside: p.Probe, Version: version, Writable: p.raft.Writable, Access: p.access}
 	var at net.UDPAddr
 	if api, ok := p.api.Addr().(*net.TCPAddr); ok {
 		at.IP, at.Zone = api.IP, api.Zone

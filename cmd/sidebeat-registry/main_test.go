@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
@@ -36,11 +37,14 @@ func TestScripts(t *testing.T) {
 			e.Setenv("ADMIN", e.Getenv("SIDEBEAT_ADMIN"))
 			e.Setenv("SIDEBEAT_DATA", e.WorkDir+"/data")
 			e.Setenv("SIDEBEAT_PROBE_ALLOW_LOOPBACK", "true")
-			return nil
+			e.Values["tokens"] = &tokens{}
+			return writeWhole(e.WorkDir+"/password", canaryPassword+"\n")
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "await": await, "request": request, "signal": signal,
 			"smalldisk": smallDisk, "fill": fill,
+			"users": users, "login": login, "waitlogin": waitLogin, "tokened": tokened, "nosecrets": noSecrets,
+			"certificates": certificates, "awaithealth": awaitHealth, "refused": refused,
 		},
 		Condition: func(name string) (bool, error) {
 			if name != "mount" {
@@ -84,7 +88,8 @@ func ask(method, url string) (status int, body string, err error) {
 	request.Header.SetMethod(method)
 	request.SetRequestURI(url)
 	request.SetConnectionClose()
-	err = fasthttp.DoTimeout(request, response, 5*time.Second)
+	client := fasthttp.Client{TLSConfig: insecure.Transport.(*http.Transport).TLSClientConfig}
+	err = client.DoTimeout(request, response, 5*time.Second)
 	return response.StatusCode(), string(response.Body()), err
 }
 

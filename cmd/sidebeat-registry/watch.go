@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 	"github.com/valyala/fasthttp"
 
+	"github.com/sidebeat/sidebeat/access"
 	"github.com/sidebeat/sidebeat/admin"
 	"github.com/sidebeat/sidebeat/nacos"
 	"github.com/sidebeat/sidebeat/registry"
@@ -21,6 +23,7 @@ type status struct {
 	Address     string `json:"address"` // of the Nacos API
 	Data        string `json:"data"`    // folder
 	Writable    string `json:"writable"`
+	Auth        string `json:"auth"` // off, or on with how many users
 	Services    int    `json:"services"`
 	Ephemeral   int    `json:"ephemeral"`  // instances
 	Persistent  int    `json:"persistent"` // instances
@@ -32,9 +35,9 @@ type status struct {
 }
 
 // newAdmin joins the parts to the registry's own HTTP.
-func (p *parts) newAdmin() *admin.Server {
+func (p *parts) newAdmin(own *tls.Config) *admin.Server {
 	s := &admin.Server{
-		Address: p.Admin, Log: p.log, LogLost: p.outlet.Lost,
+		Address: p.Admin, TLS: own, Token: p.AdminToken.Value, Pprof: p.AdminPprof, Log: p.log, LogLost: p.outlet.Lost,
 		Healthy: p.healthy, Ready: p.ready, Status: p.status, Metrics: p.metrics,
 	}
 	if p.prober != nil {
@@ -67,6 +70,9 @@ func (p *parts) status() any {
 		Services: n.Services, Ephemeral: n.Ephemeral, Persistent: n.Persistent, Unhealthy: n.Unhealthy, Beats: n.Beats, Expiries: n.Expiries,
 		Subscribers: p.store.CountSubscribers(),
 	}
+	if s.Auth = "off"; p.access != nil {
+		s.Auth = fmt.Sprintf("on, %d users", p.access.Counts().Users)
+	}
 	if err := p.raft.Writable(); err != nil {
 		s.Writable = err.Error()
 	}
@@ -93,6 +99,9 @@ func (p *parts) metrics(w io.Writer) {
 	}
 	gauge(`sidebeat_registry_writable`, writable)
 	writePushes(w, p.push.Counts())
+	if p.access != nil {
+		accessMetrics(w, p.access.Counts())
+	}
 	if p.prober != nil {
 		p.prober.Metrics(w)
 	}
@@ -120,4 +129,14 @@ func (p *parts) addresses() string {
 func (p *parts) sayOdd(k registry.Key, name, value string) {
 	p.log.WithField("service", k.Service.String()).WithField("instance", k.Address()).
 		WithField("cause", fmt.Sprintf("%s=%q is no number of milliseconds", name, value)).Warn("a period is not understood, the default holds")
+}
+
+func accessMetrics(w io.Writer, n access.Counts) {
+	for _, one := range []struct {
+		result string
+		value  uint64
+	}{{"ok", n.LoggedIn}, {"refused", n.Refused}, {"limited", n.Limited}, {"busy", n.Busy}} {
+		metrics.WriteCounterUint64(w, `sidebeat_registry_logins_total{result="`+one.result+`"}`, one.value)
+	}
+	metrics.WriteCounterUint64(w, `sidebeat_registry_denied_requests_total`, n.Denied)
 }

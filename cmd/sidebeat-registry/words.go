@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/sidebeat/sidebeat/admin"
@@ -18,12 +19,15 @@ const (
 	exitUsage  = 2 // a setting or a word on the command line is wrong
 )
 
-const usage = `usage: sidebeat-registry [health | config | --help | --version]
+const usage = `usage: sidebeat-registry [health | config | user NAME [ROLES] | --help | --version]
 
   (none)     serves until SIGTERM, then finishes what was begun; a second signal
              leaves at once
   health     asks the running registry whether it works (for exec probes)
-  config     prints the settings in force
+  config     prints the settings in force, secrets hidden
+  user       reads a password from stdin and prints a line for SIDEBEAT_USERS_FILE;
+             ROLES are read (which it is without them), write, admin, each for all
+             namespaces or @NAMESPACE: read,write@payments
   --help     prints this and all settings
   --version  prints the version
 
@@ -38,6 +42,9 @@ func command(args []string, stdout, stderr io.Writer) int {
 	words := map[string]func(io.Writer, io.Writer) int{
 		"health": askHealth, "config": printConfig,
 		"--help": printHelp, "-h": printHelp, "help": printHelp, "--version": printVersion, "version": printVersion,
+	}
+	if args[0] == "user" {
+		return addUser(args[1:], os.Stdin, stdout, stderr)
 	}
 	word, known := words[args[0]]
 	if !known || len(args) > 1 {
@@ -74,13 +81,18 @@ func fail(w io.Writer, code int, err error) int {
 }
 
 func askHealth(stdout, stderr io.Writer) int {
-	// Only the address counts here: another setting that is wrong is the
+	// Only the way there counts here: another setting that is wrong is the
 	// running registry's business.
 	var c struct {
 		Admin string `split_words:"true" default:"127.0.0.1:9182"`
+		setting.Listeners
 	}
 	setting.Load(&c)
-	status, body, err := admin.Get(context.Background(), c.Admin, "/healthz")
+	itself, err := c.Itself()
+	if err != nil {
+		return fail(stderr, exitFailed, err)
+	}
+	status, body, err := admin.Client{Address: c.Admin, TLS: itself}.Get(context.Background(), "/healthz")
 	text := strings.TrimSpace(string(body))
 	switch {
 	case err != nil:
