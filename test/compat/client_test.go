@@ -63,6 +63,9 @@ type kind struct {
 	hears bool
 	// healthyOnly tells that it shows its user no unhealthy instance.
 	healthyOnly bool
+	// login is the path by which it logs in; empty: it sends its user's name and
+	// password with every request.
+	login string
 	// forgets tells that its subscriptions end at the first poll that fails.
 	forgets bool
 }
@@ -151,7 +154,7 @@ func (c *client) do(t *testing.T, words ...string) {
 	if _, err := fmt.Fprintln(c.in, strings.Join(words, " ")); err != nil {
 		t.Fatal(err)
 	}
-	c.await(t, 20*time.Second, strings.Join(words, " "), func() bool {
+	c.await(t, time.Minute, strings.Join(words, " "), func() bool {
 		return slices.ContainsFunc(c.events[before:], func(e event) bool {
 			if e.Event == "failed" {
 				t.Errorf("%s: %s", words, e.Why)

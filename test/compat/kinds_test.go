@@ -3,6 +3,8 @@ package compat
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,7 +15,7 @@ import (
 // by made.
 var kinds = []kind{
 	{
-		name: "go", made: []string{"../go.mod", "../go.sum", "go/main.go"}, hears: true,
+		name: "go", made: []string{"../go.mod", "../go.sum", "go/main.go"}, hears: true, login: "/v1/auth/users/login",
 		install: func(t *testing.T, folder string) {
 			t.Helper()
 			runIn(t, ".", "go", "build", "-o", filepath.Join(folder, "client"), "./clients/go")
@@ -30,11 +32,11 @@ var kinds = []kind{
 		start: func(folder string) []string { return []string{"node", filepath.Join(folder, "client.js")} },
 	},
 	{
-		name: "java", made: []string{"java/pom.xml", "java/Client.java"}, hears: true,
+		name: "java", made: []string{"java/pom.xml", "java/Client.java"}, hears: true, login: "/v1/auth/users/login",
 		install: func(t *testing.T, folder string) {
 			t.Helper()
 			copyTo(t, folder, "java/pom.xml", "java/Client.java")
-			runIn(t, folder, "mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib")
+			runIn(t, folder, "mvn", "-q", "-B", "-C", "dependency:copy-dependencies", "-DoutputDirectory=lib")
 			runIn(t, folder, "javac", "-cp", "lib/*", "Client.java")
 		},
 		start: func(folder string) []string {
@@ -42,11 +44,11 @@ var kinds = []kind{
 		},
 	},
 	{
-		name: "spring", made: []string{"spring/pom.xml", "spring/App.java"}, hears: true, healthyOnly: true,
+		name: "spring", made: []string{"spring/pom.xml", "spring/App.java"}, hears: true, healthyOnly: true, login: "/v1/auth/users/login",
 		install: func(t *testing.T, folder string) {
 			t.Helper()
 			copyTo(t, folder, "spring/pom.xml", "spring/App.java")
-			runIn(t, folder, "mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib")
+			runIn(t, folder, "mvn", "-q", "-B", "-C", "dependency:copy-dependencies", "-DoutputDirectory=lib")
 			runIn(t, folder, "javac", "--release", "8", "-nowarn", "-d", ".", "-cp", "lib/*", "App.java") // what its reader of classes knows
 		},
 		start: func(folder string) []string {
@@ -57,7 +59,7 @@ var kinds = []kind{
 		},
 	},
 	{
-		name: "python", made: []string{"python/requirements.txt", "python/client.py"}, forgets: true,
+		name: "python", made: []string{"python/requirements.txt", "python/client.py"}, forgets: true, login: "/v1/auth/login",
 		install: func(t *testing.T, folder string) {
 			t.Helper()
 			copyTo(t, folder, "python/requirements.txt", "python/client.py")
@@ -86,22 +88,23 @@ func (k kind) ready(t *testing.T) string {
 		}
 		digest.Write(text)
 	}
-	folder := filepath.Join(cache, "sidebeat-compat", k.name+"-"+hex.EncodeToString(digest.Sum(nil))[:16])
-	done := filepath.Join(folder, "installed")
-	if _, err := os.Stat(done); err == nil {
-		return folder
+	name := filepath.Join(cache, "sidebeat-compat", k.name+"-"+hex.EncodeToString(digest.Sum(nil))[:16])
+	if _, err := os.Stat(name); err == nil {
+		return name
 	}
-	if err := os.RemoveAll(folder); err != nil { // half installed
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(folder, 0o700); err != nil {
+	folder, err := os.MkdirTemp(filepath.Dir(name), k.name+"-being-made-")
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer os.RemoveAll(folder)
 	k.install(t, folder)
-	if err := os.WriteFile(done, nil, 0o600); err != nil {
+	if err := os.Rename(folder, name); err != nil && !errors.Is(err, fs.ErrExist) { // another run was faster
 		t.Fatal(err)
 	}
-	return folder
+	return name
 }
 
 func runIn(t *testing.T, folder, program string, args ...string) {

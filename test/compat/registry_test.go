@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -43,14 +44,19 @@ func newRegistry(t *testing.T, program string) *registry {
 	return r
 }
 
+// freeAddress gives a port that no outgoing connection is given by the kernel,
+// so that it is still free after a restart.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000))
+		if l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address); err == nil {
+			l.Close()
+			return address
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
 
 func (r *registry) start(t *testing.T) {
@@ -122,6 +128,13 @@ func (r *registry) put(t *testing.T, p place, healthy bool, version string) {
 	t.Helper()
 	metadata := fmt.Sprintf(`{"version":%q,%s}`, version, lasting)
 	r.must(t, http.MethodPost, "/v1/ns/instance", p.params("metadata", metadata, "healthy", fmt.Sprint(healthy)))
+}
+
+// edit changes an instance as an operator does in a console.
+func (r *registry) edit(t *testing.T, p place, enabled bool, version string) {
+	t.Helper()
+	metadata := fmt.Sprintf(`{"version":%q,%s}`, version, lasting)
+	r.must(t, http.MethodPut, "/v1/ns/instance", p.params("metadata", metadata, "enabled", fmt.Sprint(enabled), "weight", "2"))
 }
 
 func (r *registry) drop(t *testing.T, p place) {

@@ -26,9 +26,10 @@ def main():
 
     def subscribe(service):
         def changed(_event, _instance):
-            hosts = [{"ip": h["ip"], "port": h["port"], "healthy": h["healthy"], "metadata": h["metadata"]}
-                     for h in client.list_naming_instance(service)["hosts"]]
-            say(event="hosts", service=service, hosts=hosts)
+            known = client.subscribed_local_manager.get_local_instances(service) or {}
+            say(event="hosts", service=service, hosts=[
+                {"ip": h["ip"], "port": h["port"], "healthy": h["healthy"], "metadata": h["metadata"]}
+                for h in (i.instance for i in list(known.values()))])
         client.subscribe(SubscribeListener(fn=changed, listener_name=service), listener_interval=1, service_name=service)
 
     words = {"register": register, "deregister": deregister, "subscribe": subscribe}
