@@ -37,9 +37,10 @@ type site struct {
 	asked  atomic.Int64
 	signed *exec.Cmd // the process that was signalled last
 
-	api   string
-	store *registry.Store
-	down  func()
+	api    string
+	secret string // what tokens are signed by, when it is guarded
+	store  *registry.Store
+	down   func()
 }
 
 // TestScripts plays what a user types, signals included.
@@ -50,6 +51,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "app": app, "registry": registryIs, "listed": listed, "signal": signal, "code": code,
 			"await": await, "post": post, "asked": asked,
+			"guarded": guarded, "user": user, "beaten": beatenMore, "clean": clean, "certificates": certificates, "listed-soon": listedSoon,
 		},
 	})
 }
@@ -71,6 +73,10 @@ func setup(t *testing.T, e *testscript.Env) error {
 		e.Setenv("SIDEBEAT_"+name, value)
 	}
 	e.Setenv("ADMIN", e.Getenv("SIDEBEAT_ADMIN"))
+	e.Setenv("API", s.api)
+	if err := os.WriteFile(e.WorkDir+"/password", []byte(canaryPassword+"\n"), 0o600); err != nil {
+		return err
+	}
 	return s.up()
 }
 
