@@ -223,6 +223,9 @@ func TestPlayMySQL(t *testing.T) {
 		c.seen(registryURL, "mysql", listed{at, 3306, true, true})
 		stop()
 		c.seen(registryURL, "mysql", listed{at, 3306, false, true})
+		if _, metrics := c.get("http://127.0.0.1:9181/metrics"); !strings.Contains(metrics, `sidebeat_prober_writes_total{result="written"} 1`) {
+			t.Error("it was not the prober who said so")
+		}
 		defer c.listen(at+":3306", "", "")()
 		c.seen(registryURL, "mysql", listed{at, 3306, true, true})
 		c.down()
