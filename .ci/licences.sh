@@ -32,6 +32,5 @@ while read -r module version folder; do
   done
   echo "$module $version $name"
 done <<<"$modules"
-cp "$(go env GOROOT)/LICENSE" "$out/LICENSE.go"
-chmod 644 "$out/LICENSE.go"
-echo "std $(go env GOVERSION) $(kind "$out/LICENSE.go")"
+install -D -m 644 "$(go env GOROOT)/LICENSE" "$out/std/LICENSE"
+echo "std $(go env GOVERSION) $(kind "$out/std/LICENSE")"

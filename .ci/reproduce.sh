@@ -5,11 +5,10 @@
 # images. What is not committed is not looked at.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-mkdir -p build
-rm -rf build/first
-first=$PWD/build/first
-second=$(mktemp -d)
-trap 'rm -rf "$second"' EXIT
+first=$(mktemp -d)
+second=$(mktemp -d)/elsewhere
+mkdir "$second"
+trap 'rm -rf "$first" "${second%/*}"' EXIT
 for folder in "$first" "$second"; do
   git clone -q --no-local . "$folder/clone"
 done
