@@ -122,6 +122,7 @@ func running(s *stage) {
 func TestPlayReadme(t *testing.T)          { playPage(t, "../README.md", nil) }
 func TestPlayHealth(t *testing.T)          { playPage(t, "../docs/health.md", running) }
 func TestPlayOperations(t *testing.T)      { playPage(t, "../docs/operations.md", running) }
+func TestPlaySecurity(t *testing.T)        { playPage(t, "../docs/security.md", nil) }
 func TestPlayTroubleshooting(t *testing.T) { playPage(t, "../docs/troubleshooting.md", running) }
 
 // What cannot run here (it needs an engine, a cluster, systemd, or builds
