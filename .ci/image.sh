@@ -12,12 +12,13 @@ fi
 out=$(cd "$1" && pwd)
 native=$(go env GOHOSTARCH)
 
+go build -modfile=.ci/packaging.mod -o "$out/extract" .ci/oci.go
 unpack() { # ARCHITECTURE
   for image in agent prober registry; do
     local folder=$out/unpacked/$1/$image
     rm -rf "$folder"
     mkdir -p "$folder/root"
-    go run -modfile=.ci/packaging.mod .ci/oci.go -extract "$out/oci/$image" -out "$folder" "$1"
+    "$out/extract" -extract "$out/oci/$image" -out "$folder" "$1"
     tar --same-owner --numeric-owner -C "$folder/root" -xf "$folder/rootfs.tar" 2>/dev/null || tar -C "$folder/root" -xf "$folder/rootfs.tar"
   done
 }

@@ -36,7 +36,7 @@ for arch in amd64 arm64; do
   GOARCH=$arch .ci/licences.sh "$folder/licenses" ./cmd/... >"$release/licences-$arch.txt"
   cp "$release/licences-$arch.txt" "$folder/licenses/MODULES"
   tar --sort=name --format=ustar --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner -C "$release" -cf - "${folder##*/}" |
-    gzip -n9 >"$dist/${folder##*/}.tar.gz"
+    gzip -n6 >"$dist/${folder##*/}.tar.gz"
 done
 # One list for both: a module that only one architecture links would be news.
 diff "$release/licences-amd64.txt" "$release/licences-arm64.txt"

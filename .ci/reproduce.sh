@@ -20,7 +20,8 @@ diff "$first/images" "$second/images"
 (cd "$first/out/dist" && sha256sum --check --strict --quiet SHA256SUMS)
 cat "$first/images"
 echo "two builds, same bytes: $(wc -l <"$first/out/dist/SHA256SUMS") files"
+go build -modfile=.ci/packaging.mod -o "$first/sbom" .ci/sbom.go
 for program in agent prober registry; do
-  go run -modfile=.ci/packaging.mod .ci/sbom.go "$first/out/dist"/*_sidebeat-$program.cdx.json "$first/out/release"/{amd64,arm64}/sidebeat-$program
+  "$first/sbom" "$first/out/dist"/*_sidebeat-$program.cdx.json "$first/out/release"/{amd64,arm64}/sidebeat-$program
 done
 .ci/image.sh "$first/out"
