@@ -70,9 +70,9 @@ type kind struct {
 	forgets bool
 }
 
-func (k kind) launch(t *testing.T, folder, server, namespace string) *client {
+func (k kind) launch(t *testing.T, folder, server, namespace, password string) *client {
 	t.Helper()
-	words := append(k.start(folder), server, namespace, "nacos", "not-asked-for")
+	words := append(k.start(folder), server, namespace, user, password)
 	c := &client{command: exec.CommandContext(t.Context(), words[0], words[1:]...), hosts: map[string][]host{}, errors: &tail{}}
 	c.changed = sync.NewCond(&c.mu)
 	c.command.Stderr = c.errors

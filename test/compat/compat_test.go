@@ -20,16 +20,10 @@ const (
 	slack    = 5 * time.Second  // a beat is due every 5 s
 )
 
-// TestClients plays the life of an instance with each client. COMPAT_CLIENTS
-// chooses some, separated by commas.
+// TestClients plays the life of an instance with each client.
 func TestClients(t *testing.T) {
 	program := buildRegistry(t)
-	chosen := strings.FieldsFunc(os.Getenv("COMPAT_CLIENTS"), func(r rune) bool { return r == ',' })
-	for _, k := range kinds {
-		if len(chosen) > 0 && !slices.Contains(chosen, k.name) {
-			t.Logf("%s is left out: COMPAT_CLIENTS chooses %s", k.name, chosen)
-			continue
-		}
+	for _, k := range chosen(t) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			folder := k.ready(t)
@@ -37,6 +31,26 @@ func TestClients(t *testing.T) {
 			life(t, k, folder, r)
 		})
 	}
+}
+
+// chosen are the kinds that COMPAT_CLIENTS names, separated by commas; all
+// without it.
+func chosen(t *testing.T) []kind {
+	t.Helper()
+	names := strings.FieldsFunc(os.Getenv("COMPAT_CLIENTS"), func(r rune) bool { return r == ',' })
+	if len(names) == 0 {
+		return kinds
+	}
+	var some []kind
+	for _, name := range names {
+		n := slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })
+		if n < 0 {
+			t.Fatalf("COMPAT_CLIENTS names %q, which is no client here", name)
+		}
+		some = append(some, kinds[n])
+	}
+	t.Logf("COMPAT_CLIENTS leaves out %d of %d clients", len(kinds)-len(some), len(kinds))
+	return some
 }
 
 // life is one instance that its client registers, keeps alive through two
@@ -47,10 +61,10 @@ func life(t *testing.T, k kind, folder string, r *registry) {
 	orphan := place{namespace, "others", "10.9.0.2", "8080"}
 
 	between := newRelay(t, r)
-	dying := k.launch(t, folder, between.address, namespace)
+	dying := k.launch(t, folder, between.address, namespace, "not asked for")
 	dying.do(t, "register", orphan.service, orphan.ip, orphan.port, `{"zone":"b"}`)
 	between.loggedIn(t, k)
-	c := k.launch(t, folder, r.address, namespace)
+	c := k.launch(t, folder, r.address, namespace, "not asked for")
 	c.do(t, "register", mine.service, mine.ip, mine.port, `{"zone":"a"}`)
 	if state, metadata := r.state(t, mine); state != "healthy" || metadata["zone"] != "a" {
 		t.Fatalf("registered: %s %v", state, metadata)

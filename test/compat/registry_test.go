@@ -18,9 +18,11 @@ import (
 
 // registry is the real program on ports of its own.
 type registry struct {
-	program, address, data string
-	command                *exec.Cmd
-	log                    *tail
+	program, address string
+	settings         []string
+	user, password   string // for the test's own requests
+	command          *exec.Cmd
+	log              *tail
 }
 
 // buildRegistry makes the program as a release does, but for its version.
@@ -31,9 +33,10 @@ func buildRegistry(t *testing.T) string {
 	return program
 }
 
-func newRegistry(t *testing.T, program string) *registry {
+func newRegistry(t *testing.T, program string, settings ...string) *registry {
 	t.Helper()
-	r := &registry{program: program, address: freeAddress(t), data: t.TempDir(), log: &tail{}}
+	r := &registry{program: program, address: freeAddress(t), log: &tail{}}
+	r.settings = append(settings, "SIDEBEAT_LISTEN="+r.address, "SIDEBEAT_ADMIN=off", "SIDEBEAT_DATA="+t.TempDir())
 	r.start(t)
 	t.Cleanup(func() {
 		r.stop(t, syscall.SIGTERM)
@@ -62,7 +65,7 @@ func freeAddress(t *testing.T) string {
 func (r *registry) start(t *testing.T) {
 	t.Helper()
 	r.command = exec.Command(r.program) // outlives the test's context until Cleanup
-	r.command.Env = append(os.Environ(), "SIDEBEAT_LISTEN="+r.address, "SIDEBEAT_ADMIN=off", "SIDEBEAT_DATA="+r.data)
+	r.command.Env = append(os.Environ(), r.settings...)
 	r.command.Stdout, r.command.Stderr = r.log, r.log
 	if err := r.command.Start(); err != nil {
 		t.Fatal(err)
@@ -84,7 +87,11 @@ func (r *registry) stop(t *testing.T, how syscall.Signal) {
 // try sends one request as curl would; status 0: nobody answered.
 func (r *registry) try(t *testing.T, method, path string, params url.Values) (status int, body string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, "http://"+r.address+"/nacos"+path+"?"+params.Encode(), nil)
+	query := params.Encode()
+	if r.user != "" {
+		query += "&" + url.Values{"username": {r.user}, "password": {r.password}}.Encode()
+	}
+	request, err := http.NewRequestWithContext(t.Context(), method, "http://"+r.address+"/nacos"+path+"?"+query, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
