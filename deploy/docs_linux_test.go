@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // fence is one fenced block of a page.
@@ -47,7 +49,7 @@ func pages(t *testing.T) []string {
 // an unpacked release leaves it. A comment `# ... TEXT` says what a block must
 // print; a block that only asks is asked until it does.
 func playPage(t *testing.T, page string, before func(*stage)) {
-	needsPython(t)
+	needs(t, "bash", "curl", "pkill", "python3")
 	onStage(t, func(s *stage) {
 		s.must(os.MkdirAll("/try", 0o755))
 		s.must(os.Symlink(programs, "/try/bin"))
@@ -124,6 +126,55 @@ func TestPlayHealth(t *testing.T)          { playPage(t, "../docs/health.md", ru
 func TestPlayOperations(t *testing.T)      { playPage(t, "../docs/operations.md", running) }
 func TestPlaySecurity(t *testing.T)        { playPage(t, "../docs/security.md", nil) }
 func TestPlayTroubleshooting(t *testing.T) { playPage(t, "../docs/troubleshooting.md", running) }
+
+// What the programs measure is what operations.md explains: a row's first name
+// says whose the others are, `_so` for sidebeat_registry_so.
+func TestPlayMetrics(t *testing.T) {
+	onStage(t, func(s *stage) {
+		if said, code := s.run("user", 0, nil, "sh", "-c", "echo 'correct horse battery staple' | /sidebeat-registry user nacos admin >/tmp/users"); code != 0 {
+			t.Fatal(said)
+		}
+		s.serveRegistry("SIDEBEAT_USERS_FILE=/tmp/users") // with auth on it measures the most
+		s.start("agent", imageUser, []string{"SIDEBEAT_SERVICE=orders", "SIDEBEAT_ADDRESS=10.0.0.7:8080"}, "/sidebeat-agent")
+		s.start("prober", imageUser, nil, "/sidebeat-prober")
+		var measured []string
+		for _, port := range []string{"9180", "9181", "9182"} {
+			var text string
+			s.until("the program measures", func() bool {
+				var status int
+				status, text = s.get("http://127.0.0.1:" + port + "/metrics")
+				return status == 200
+			})
+			for _, m := range regexp.MustCompile(`(?m)^(sidebeat_\w+)`).FindAllStringSubmatch(text, -1) {
+				measured = append(measured, m[1])
+			}
+		}
+		slices.Sort(measured)
+		if diff := cmp.Diff(slices.Compact(measured), explained(t)); diff != "" {
+			t.Errorf("measured (-), explained in operations.md (+):\n%s", diff)
+		}
+	})
+}
+
+func explained(t *testing.T) (names []string) {
+	t.Helper()
+	_, text, _ := strings.Cut(read(t, "../docs/operations.md"), "\n## Metrics\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	first := regexp.MustCompile(`^sidebeat_[a-z]+`)
+	for line := range strings.Lines(text) {
+		whose := ""
+		for _, m := range regexp.MustCompile("`(sidebeat_\\w+|_\\w+)(?:\\{[^`]*\\})?`").FindAllStringSubmatch(line, -1) {
+			if found := first.FindString(m[1]); found != "" {
+				whose = found
+				names = append(names, m[1])
+			} else {
+				names = append(names, whose+m[1])
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
 
 // What cannot run here (it needs an engine, a cluster, systemd, or builds
 // everything) stands in `console` blocks; each of their commands is one of these,

@@ -105,6 +105,7 @@ func TestPlayExecChecks(t *testing.T) { playPod(t, "kubernetes/exec-checks.yaml"
 
 // Registry and prober as Kubernetes starts them; what is durable survives the pod.
 func TestPlayRegistryAndProber(t *testing.T) {
+	needs(t, "curl")
 	onStage(t, func(s *stage) {
 		at := s.host("sidebeat-registry", "")
 		s.folder("/data", imageUser)

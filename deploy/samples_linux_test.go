@@ -116,20 +116,19 @@ func (c *composed) app(name string) *process {
 	return c.start(name, 65534, nil, command...)
 }
 
-func needsPython(t *testing.T) {
+func needs(t *testing.T, programs ...string) {
 	t.Helper()
-	if os.Getenv("DEPLOY_STAGE") != "" {
-		return
-	}
-	if _, err := os.Stat("/usr/bin/python3"); err != nil {
-		t.Skip("NOT PLAYED: this machine has no /usr/bin/python3")
+	for _, name := range programs {
+		if _, err := os.Stat("/usr/bin/" + name); err != nil {
+			t.Skipf("NOT PLAYED: this machine has no /usr/bin/%s", name)
+		}
 	}
 }
 
 // The first example: the app as the file starts it is registered, and leaves
 // the list when it is stopped.
 func TestPlayCompose(t *testing.T) {
-	needsPython(t)
+	needs(t, "python3")
 	playCompose(t, "compose/compose.yaml", func(c *composed) {
 		app := c.app("app")
 		c.seen(registryURL, "orders", listed{c.hosts["app"], 8080, true, true})
@@ -141,7 +140,7 @@ func TestPlayCompose(t *testing.T) {
 // The Python app: both what it answers and the file that its worker touches
 // count.
 func TestPlayPython(t *testing.T) {
-	needsPython(t)
+	needs(t, "python3")
 	playCompose(t, "samples/python.yaml", func(c *composed) {
 		c.folder("/run/orders", 65534)
 		app := c.app("orders")
@@ -209,6 +208,7 @@ func TestPlayVendor(t *testing.T) {
 // MySQL: curl registers it as the file says, the prober marks it and never
 // takes it out.
 func TestPlayMySQL(t *testing.T) {
+	needs(t, "curl")
 	playCompose(t, "samples/mysql.yaml", func(c *composed) {
 		s := c.Services["register"]
 		if said, code := c.run("register", 65534, nil, append(s.Entrypoint, s.Command...)...); code != 0 || said != "ok" {
