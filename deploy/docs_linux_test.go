@@ -78,8 +78,8 @@ func (s *stage) block(f fence) {
 		want = append(want, m[1])
 	}
 	shown := func() (said string, ok bool) {
-		said = s.shell(f)
-		return said, !slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(said, w) })
+		said, err := s.shell(f)
+		return said, err == nil && !slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(said, w) })
 	}
 	var said string
 	s.Cleanup(func() {
@@ -92,13 +92,13 @@ func (s *stage) block(f fence) {
 	} else {
 		var ok bool
 		if said, ok = shown(); !ok {
-			s.Errorf("%s does not show %q", f.at, want)
+			s.Fatalf("%s fails, or does not show %q", f.at, want)
 		}
 	}
 }
 
 // shell runs a block; what it starts in the background goes on.
-func (s *stage) shell(f fence) string {
+func (s *stage) shell(f fence) (said string, err error) {
 	s.Helper()
 	out, err := os.CreateTemp("", "block-")
 	s.must(err)
@@ -107,17 +107,15 @@ func (s *stage) shell(f fence) string {
 	bash.Dir, bash.Env = "/try", []string{"PATH=/usr/bin:/bin:/usr/sbin", "HOME=/tmp", "NO_COLOR=1"}
 	bash.Stdout, bash.Stderr = out, out // a file: Wait waits for bash only
 	err = bash.Run()
-	said, _ := os.ReadFile(out.Name())
-	if err != nil {
-		s.Fatalf("%s: %v\n%s%s", f.at, err, f.text, said)
-	}
-	return string(said)
+	text, _ := os.ReadFile(out.Name())
+	return string(text), err
 }
 
 // running is what a page takes for granted that is not the README: a registry,
 // and the app orders with its agent.
 func running(s *stage) {
-	s.shell(fences(s.T, "../README.md")[1])
+	_, err := s.shell(fences(s.T, "../README.md")[1])
+	s.must(err)
 	s.seen(registryURL, "orders", listed{"127.0.0.1", 8080, true, true})
 }
 
