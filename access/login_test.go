@@ -3,7 +3,9 @@ package access
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"net/netip"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -193,6 +195,9 @@ func TestLoginsAtOnceAreBounded(t *testing.T) {
 		}
 		ended := make(chan error)
 		places := cap(w.logins.places)
+		if places != max(1, runtime.GOMAXPROCS(0)/2) {
+			t.Errorf("%d at once on %d processors", places, runtime.GOMAXPROCS(0))
+		}
 		for n := range places + 5 {
 			go func() {
 				_, err := w.LogIn(t.Context(), netip.AddrFrom4([4]byte{192, 0, 2, byte(n)}), fmt.Sprint(n), "wrong")
@@ -235,15 +240,27 @@ func TestLimiterForgets(t *testing.T) {
 	if len(l.used) > limitedMost {
 		t.Errorf("%d are remembered", len(l.used))
 	}
-	l = limiter{burst: 1, refill: time.Second}
+	for n := range 2 * limitedMost { // nobody has anything back yet
+		l.take(fmt.Sprint("at once", n), start)
+	}
+	if len(l.used) > limitedMost {
+		t.Errorf("%d are remembered", len(l.used))
+	}
+	l = limiter{burst: 2, refill: time.Second}
 	l.take("a", start)
-	if l.take("a", start.Add(-time.Hour)) {
-		t.Error("a clock that goes back gives more")
+	if !l.take("a", start.Add(-time.Hour)) || l.take("a", start.Add(-time.Hour)) {
+		t.Error("a clock that goes back gives more, or less")
 	}
 }
 
 func TestTokenCacheIsBounded(t *testing.T) {
 	var c tokenCache
+	c.put(seen{"one", "a", 9}, 0)
+	c.seen[maphash.String(seed, "other")] = c.seen[maphash.String(seed, "one")]
+	if _, ok := c.get([]byte("other")); ok {
+		t.Error("a token with the same hash is taken")
+	}
+	c = tokenCache{}
 	text := func(n int) string { return fmt.Sprint("token", n) }
 	for n := range tokensMost {
 		c.put(seen{text(n), "a", int64(n % 2)}, 0)

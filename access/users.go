@@ -42,10 +42,10 @@ type User struct {
 // Name is what the user logs in by.
 func (u *User) Name() string { return u.name }
 
-// May tells whether the user has the level in the namespace; nil stands for
+// May tells whether the user has the level in the namespace; without a name, in
 // all of them.
 func (u *User) May(level Level, namespace []byte) bool {
-	return u.least >= level || namespace != nil && u.roles[string(namespace)] >= level
+	return u.least >= level || u.roles[string(namespace)] >= level // no role is for ""
 }
 
 // Somewhere tells whether the user has the level in any namespace.

@@ -91,7 +91,7 @@ func (p *pemPair) setAuthorities(f pemFiles) error {
 			break
 		}
 		c, err := x509.ParseCertificate(block.Bytes)
-		if block.Type != "CERTIFICATE" || err != nil {
+		if err != nil {
 			return fmt.Errorf("cannot use %s=%s: block %d of it is no certificate", f.authorities.name, f.authorities.path, n+1)
 		}
 		pool.AddCert(c)
