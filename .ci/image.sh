@@ -30,6 +30,10 @@ for image in agent prober registry; do
     go version -m "$binary" | awk -v arch="$arch" '/GOARCH=/ { found = $2 == "GOARCH=" arch } END { exit !found }' ||
       { echo "$binary is not for $arch" >&2; exit 1; }
   done
+  # What the OCI image specification names, each with a value.
+  for label in title description version revision source documentation vendor licenses; do
+    grep -qE "^org[.]opencontainers[.]image[.]$label=.+" "$out/unpacked/amd64/$image/labels" || { echo "$image has no label $label" >&2; exit 1; }
+  done
   echo "$image: $(($(stat -c %s "$out/unpacked/amd64/$image/root/sidebeat-$image") / 1000)) kB, files: $(cd "$out/unpacked/amd64/$image/root" && find . -type f ! -path './licenses/*' | LC_ALL=C sort | tr '\n' ' ')"
 done
 

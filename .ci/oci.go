@@ -5,7 +5,8 @@
 // writes one OCI layout for each of them, with an image for each architecture.
 // Times and owners are given, so that the same files give the same bytes. With
 // -extract LAYOUT it does the reverse: OUT/rootfs.tar holds what the layers of
-// one architecture hold, OUT/config the user, the settings and the program.
+// one architecture hold, OUT/config the user, the program and the settings,
+// OUT/labels the labels.
 package main
 
 import (
@@ -146,7 +147,15 @@ func extract(from, out, arch string) error {
 	_, err = io.Copy(rootfs, mutate.Extract(img))
 	c := file.Config
 	lines := append([]string{c.User, strings.Join(c.Entrypoint, " ")}, c.Env...)
-	return errors.Join(err, rootfs.Close(), os.WriteFile(filepath.Join(out, "config"), []byte(strings.Join(lines, "\n")+"\n"), 0o644))
+	var labels []string
+	for name, value := range c.Labels {
+		labels = append(labels, name+"="+value)
+	}
+	slices.Sort(labels)
+	write := func(name string, lines []string) error {
+		return os.WriteFile(filepath.Join(out, name), []byte(strings.Join(lines, "\n")+"\n"), 0o644)
+	}
+	return errors.Join(err, rootfs.Close(), write("config", lines), write("labels", labels))
 }
 
 // parse refuses whatever BuildKit's linter warns of.

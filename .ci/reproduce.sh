@@ -9,6 +9,7 @@ first=$(mktemp -d)
 second=$(mktemp -d)/elsewhere
 mkdir "$second"
 trap 'rm -rf "$first" "${second%/*}"' EXIT
+unset VERSION SOURCE_DATE_EPOCH # each clone asks its git
 for folder in "$first" "$second"; do
   git clone -q --no-local . "$folder/clone"
 done

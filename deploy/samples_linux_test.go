@@ -189,8 +189,8 @@ func nginxReads(c *composed, site string) {
 		return
 	}
 	c.write("/etc/nginx/fastcgi_params", "", 0o644)
-	c.write("/tmp/nginx.conf", "events {}\npid /tmp/nginx.pid;\nhttp {\n"+site+"}\n", 0o644)
-	if said, code := c.run("nginx", 0, nil, nginx, "-t", "-c", "/tmp/nginx.conf"); code != 0 {
+	c.write("/etc/nginx/nginx.conf", "events {}\npid /tmp/nginx.pid;\nhttp {\n"+site+"}\n", 0o644)
+	if said, code := c.run("nginx", 0, nil, nginx, "-t", "-c", "/etc/nginx/nginx.conf"); code != 0 {
 		c.Error(said)
 	}
 }
