@@ -21,6 +21,20 @@ diff "$first/images" "$second/images"
 (cd "$first/out/dist" && sha256sum --check --strict --quiet SHA256SUMS)
 cat "$first/images"
 echo "two builds, same bytes: $(wc -l <"$first/out/dist/SHA256SUMS") files"
+# What the Dockerfile runs, without git as there, leaves what the images hold.
+mkdir "$first/src"
+git -C "$first/clone" archive HEAD | tar -C "$first/src" -xf -
+(
+  cd "$first/src"
+  GO_TOOLCHAIN=$(sed -n 's/^ARG GO_TOOLCHAIN=//p' Dockerfile | head -n 1)
+  VERSION=$(git -C "$first/clone" describe --tags --always)
+  export GO_TOOLCHAIN VERSION TARGETARCH=amd64
+  sed -n 's/^RUN //p' Dockerfile | sed "s|/out\$|$first/docker|" | bash -euo pipefail -s
+)
+for folder in agent prober registry; do
+  diff -r "$first/docker/$folder" "$first/out/roots/amd64/$folder"
+done
+
 go build -modfile=.ci/packaging.mod -o "$first/sbom" .ci/sbom.go
 for program in agent prober registry; do
   "$first/sbom" "$first/out/dist"/*_sidebeat-$program.cdx.json "$first/out/release"/{amd64,arm64}/sidebeat-$program
