@@ -21,10 +21,17 @@ type Subscriber struct {
 
 // subscribers holds who asked and until when that holds.
 type subscribers struct {
-	mu    sync.RWMutex
-	all   map[Service]map[netip.AddrPort]subscription
-	count int
-	each  map[netip.Addr]int // how many are whose
+	mu      sync.RWMutex
+	all     map[Service]map[netip.AddrPort]Subscriber
+	clients map[netip.AddrPort]*subscribing
+	count   int
+	each    map[netip.Addr]int // how many subscriptions are whose
+}
+
+// subscribing is one client, by the address that it is told at.
+type subscribing struct {
+	until stamp
+	to    map[Service]struct{}
 }
 
 // Bounds of the subscriptions, so that nobody can fill the memory by asking.
@@ -34,14 +41,11 @@ const (
 	mostOfAddress     = 20_000
 )
 
-type subscription struct {
-	Subscriber
-	until stamp
-}
-
-// Subscribe notes a subscriber or renews it for the given time; another one of
-// the same address for the same service is replaced. fresh: there was none.
-// Not taken: there are too many. Without Run nobody is ever forgotten.
+// Subscribe notes a subscriber; another one of the same address for the same
+// service is replaced. It holds for the given time, and so do from now on all
+// others of that address: in Nacos too it is the client that expires
+// (com.alibaba.nacos.naming.core.v2.client.impl.IpPortBasedClient). fresh: there
+// was none. Not taken: there are too many. Without Run nobody is ever forgotten.
 func (s *Store) Subscribe(sub Subscriber, lasting time.Duration) (fresh, taken bool) {
 	sub.Service = sub.Service.normal()
 	until := s.clock.now() + stamp(lasting.Milliseconds())
@@ -52,7 +56,8 @@ func (s *Store) Subscribe(sub Subscriber, lasting time.Duration) (fresh, taken b
 	if !known && !b.admit(sub) {
 		return false, false
 	}
-	b.all[sub.Service][sub.Address] = subscription{sub, until}
+	b.all[sub.Service][sub.Address] = sub
+	b.clients[sub.Address].until = until
 	return !known, true
 }
 
@@ -63,11 +68,16 @@ func (b *subscribers) admit(sub Subscriber) bool {
 		return false
 	}
 	if b.all == nil {
-		b.all, b.each = map[Service]map[netip.AddrPort]subscription{}, map[netip.Addr]int{}
+		b.all, b.each = map[Service]map[netip.AddrPort]Subscriber{}, map[netip.Addr]int{}
+		b.clients = map[netip.AddrPort]*subscribing{}
 	}
 	if b.all[sub.Service] == nil {
-		b.all[sub.Service] = map[netip.AddrPort]subscription{}
+		b.all[sub.Service] = map[netip.AddrPort]Subscriber{}
 	}
+	if b.clients[sub.Address] == nil {
+		b.clients[sub.Address] = &subscribing{to: map[Service]struct{}{}}
+	}
+	b.clients[sub.Address].to[sub.Service] = struct{}{}
 	b.count++
 	b.each[ip]++
 	return true
@@ -90,20 +100,25 @@ func (b *subscribers) drop(service Service, address netip.AddrPort) {
 	if b.each[address.Addr()]--; b.each[address.Addr()] == 0 {
 		delete(b.each, address.Addr())
 	}
+	client := b.clients[address]
+	if delete(client.to, service); len(client.to) == 0 {
+		delete(b.clients, address)
+	}
 	if delete(of, address); len(of) == 0 {
 		delete(b.all, service)
 	}
 }
 
-// forget drops those whose time is over.
+// forget drops the clients whose time is over.
 func (b *subscribers) forget(now stamp) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for service, of := range b.all {
-		for address, one := range of {
-			if one.until < now {
-				b.drop(service, address)
-			}
+	for address, client := range b.clients {
+		if client.until >= now {
+			continue
+		}
+		for service := range client.to {
+			b.drop(service, address)
 		}
 	}
 }
@@ -119,7 +134,7 @@ func (s *Store) Subscribers(service Service) []Subscriber {
 func (b *subscribers) of(to []Subscriber, service Service) []Subscriber {
 	from := len(to)
 	for _, one := range b.all[service] {
-		to = append(to, one.Subscriber)
+		to = append(to, one)
 	}
 	slices.SortFunc(to[from:], func(a, b Subscriber) int { return a.Address.Compare(b.Address) })
 	return to

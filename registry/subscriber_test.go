@@ -48,8 +48,8 @@ func TestSubscribers(t *testing.T) {
 		fresh(java, false)
 		l.pass(12 * time.Second)
 		is(l.Subscribers(orders), java)
-		is(l.Subscribers(other))
-		fresh(again, true)
+		is(l.Subscribers(other), again) // one client, one time
+		fresh(again, false)
 		l.Unsubscribe(orders, java.Address)
 		l.Unsubscribe(orders, java.Address)
 		is(l.Subscribers(orders))
