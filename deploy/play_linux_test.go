@@ -84,10 +84,17 @@ func playPod(t *testing.T, file, service string, drains bool) {
 			if !drains {
 				continue
 			}
-			if said, code := s.run("preStop", user, env, c.Lifecycle.PreStop.Exec.Command...); code != 0 {
-				t.Errorf("drain ended with %d: %s", code, said)
+			hook := s.start("preStop", user, env, c.Lifecycle.PreStop.Exec.Command...)
+			s.seen(registryURL, service) // disabled: no consumer is told of it any more
+			select {
+			case <-hook.ended:
+				t.Error("the hook did not wait until consumers have let go")
+			default:
 			}
-			s.seen(registryURL, service)
+			<-hook.ended
+			if code := hook.ProcessState.ExitCode(); code != 0 {
+				t.Errorf("drain ended with %d", code)
+			}
 			if code := s.stop(agent); code != 0 {
 				t.Errorf("the agent ended with %d", code)
 			}
