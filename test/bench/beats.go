@@ -1,29 +1,17 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/url"
-	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
-
-	"github.com/valyala/fasthttp"
 )
 
-const (
-	beatConnections = 64
-	beatInstances   = 5000
-	beatRound       = 1500 * time.Millisecond
-)
+const beatInstances = 5000
 
 // beatAnswer is what Nacos says to a beat that it knows.
 const beatAnswer = `{"clientBeatInterval":5000,"code":10200,"lightBeatEnabled":true}`
+
+func isBeatAnswer(body []byte) bool { return string(body) == beatAnswer }
 
 // beats compares the registry with a bare fasthttp handler that answers the
 // same bytes to the same requests.
@@ -33,15 +21,11 @@ func (b *bench) beats(ctx context.Context) error {
 		return err
 	}
 	defer registry.stop(15)
-	bare, err := self(ctx, "bare")
+	bare, bareAddress, err := b.bare(ctx, []byte(beatAnswer))
 	if err != nil {
 		return err
 	}
 	defer bare.stop(9)
-	bareAddress, err := bare.line(ctx)
-	if err != nil {
-		return err
-	}
 	for _, kind := range []struct {
 		name, aim string
 		request   func(i int) string
@@ -63,11 +47,11 @@ func (b *bench) compareBeats(ctx context.Context, name, aim string, request func
 	}
 	var ratios, ours []float64
 	for range b.rounds + 1 { // the first one warms up
-		theirs, err := perBeat(ctx, bare, bareAddress, requests)
+		theirs, err := perRequest(ctx, bare, bareAddress, requests, isBeatAnswer)
 		if err != nil {
 			return err
 		}
-		own, err := perBeat(ctx, registry, address, requests)
+		own, err := perRequest(ctx, registry, address, requests, isBeatAnswer)
 		if err != nil {
 			return err
 		}
@@ -75,74 +59,6 @@ func (b *bench) compareBeats(ctx context.Context, name, aim string, request func
 	}
 	report("beats/CPU-s, "+name+", of a bare fasthttp handler", spread(ratios[1:]), aim)
 	report("beats/CPU-s, "+name, fmt.Sprintf("%.0f", 1e9/median(ours[1:])), "")
-	return nil
-}
-
-// perBeat sends beats on keep-alive connections for one round and gives the
-// CPU that the server spent on each.
-func perBeat(ctx context.Context, server *process, address string, requests [][]byte) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, beatRound)
-	defer cancel()
-	var sent atomic.Int64
-	errs := make([]error, beatConnections)
-	before := server.cpu()
-	var senders sync.WaitGroup
-	for c := range beatConnections {
-		senders.Go(func() { errs[c] = sendBeats(ctx, address, requests, c, &sent) })
-	}
-	senders.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return 0, err
-	}
-	return (server.cpu() - before) / time.Duration(max(sent.Load(), 1)), nil
-}
-
-func sendBeats(ctx context.Context, address string, requests [][]byte, first int, sent *atomic.Int64) error {
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	in := bufio.NewReader(conn)
-	for i := first; ctx.Err() == nil; i += beatConnections {
-		if _, err := conn.Write(requests[i%len(requests)]); err != nil {
-			return err
-		}
-		if err := readAnswer(in); err != nil {
-			return err
-		}
-		sent.Add(1)
-	}
-	return nil
-}
-
-// readAnswer reads one answer and insists on its words: a wrong answer given
-// quickly is no figure.
-func readAnswer(in *bufio.Reader) error {
-	status, err := in.ReadString('\n')
-	if err != nil {
-		return err
-	}
-	length := -1
-	for {
-		line, err := in.ReadString('\n')
-		if err != nil {
-			return err
-		}
-		if line == "\r\n" {
-			break
-		}
-		if n, ok := strings.CutPrefix(line, "Content-Length: "); ok {
-			fmt.Sscan(n, &length)
-		}
-	}
-	body := make([]byte, max(length, 0))
-	if _, err := io.ReadFull(in, body); err != nil {
-		return err
-	}
-	if !strings.HasPrefix(status, "HTTP/1.1 200") || string(body) != beatAnswer {
-		return fmt.Errorf("a beat was answered %q %q", strings.TrimSpace(status), body)
-	}
 	return nil
 }
 
@@ -167,19 +83,4 @@ func fullBeat(i int) string {
 	service, ip := beatAddress(i)
 	body := "beat=" + url.QueryEscape(`{"cluster":"DEFAULT","ip":"`+ip+`","metadata":{"version":"1.0"},"period":5000,"port":8080,"scheduled":false,"serviceName":"DEFAULT_GROUP@@`+service+`","stopped":false,"weight":1.0}`)
 	return "PUT /nacos/v1/ns/instance/beat?" + beatQuery(i) + " HTTP/1.1\r\n" + beatHeaders + fmt.Sprintf("Content-Length: %d\r\n\r\n", len(body)) + body
-}
-
-// bareHandler is the peer: a fasthttp server that does nothing but answer.
-func bareHandler() int {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 1
-	}
-	fmt.Println(ln.Addr())
-	answer := []byte(beatAnswer)
-	fasthttp.Serve(ln, func(ctx *fasthttp.RequestCtx) {
-		ctx.SetContentType("application/json")
-		ctx.SetBody(answer)
-	})
-	return 0
 }

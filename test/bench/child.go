@@ -12,7 +12,7 @@ func sig(n int) syscall.Signal { return syscall.Signal(n) }
 func child(role string, args []string) int {
 	switch role {
 	case "bare":
-		return bareHandler()
+		return bareHandler(args)
 	case "memory":
 		return memoryChild(args)
 	case "targets":
