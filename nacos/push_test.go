@@ -1,12 +1,14 @@
 package nacos
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -56,17 +58,19 @@ func change(t *testing.T, s *Server, weight float64) {
 // weights gives whom which weight was pushed to, and empties the box.
 func weights(t *testing.T, box *mailbox) (all []string) {
 	t.Helper()
-	for _, one := range box.take() {
+	sent := box.take()
+	slices.SortStableFunc(sent, func(a, b mail) int { return cmp.Or(a.at.Compare(b.at), a.peer.Compare(b.peer)) })
+	for _, one := range sent {
 		body, _ := one.push(t)
 		var l listBody
 		if err := json.Unmarshal([]byte(body.Data), &l); err != nil {
 			t.Fatal(err)
 		}
-		text := one.peer.String()
+		words := []string{one.peer.String()}
 		for _, h := range l.Hosts {
-			text += fmt.Sprint(" ", h.Weight)
+			words = append(words, fmt.Sprint(h.Weight))
 		}
-		all = append(all, text)
+		all = append(all, strings.Join(words, " "))
 	}
 	return all
 }
@@ -149,6 +153,7 @@ func TestPushAgain(t *testing.T) {
 		poll()
 		time.Sleep(5 * time.Second)
 		greeted := box.take()
+		slices.SortFunc(greeted, func(a, b mail) int { return a.peer.Compare(b.peer) })
 		box.ack(t, greeted[1])
 		time.Sleep(4 * time.Second)
 		if again := box.take(); len(greeted) != 2 || len(again) != 0 {

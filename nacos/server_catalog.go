@@ -111,24 +111,35 @@ func catalogServices(_ context.Context, s *Server, c *call) (any, error) {
 		return s.dump(chosen[from:to]), nil
 	}
 	body := summariesBody{Count: len(chosen), Services: []summary{}}
-	for _, info := range chosen[from:to] {
+	for _, info := range s.describe(chosen[from:to]) {
 		body.Services = append(body.Services, summarise(info))
 	}
 	return body, nil
 }
 
+// describe leaves out what went meanwhile.
+func (s *Server) describe(services []registry.Service) (infos []registry.ServiceInfo) {
+	for _, service := range services {
+		if info, err := s.Store.Describe(service); err == nil {
+			infos = append(infos, info)
+		}
+	}
+	return infos
+}
+
 // chosen gives the services whose name and group contain what the call asks
 // for; with hasIpCount only those that have instances.
-func (s *Server) chosen(c *call) []registry.ServiceInfo {
+func (s *Server) chosen(c *call) []registry.Service {
 	name, group := c.form.text(paramServiceFilter), c.form.text(paramGroupFilter)
 	filled := c.truth(false, paramHasIPCount, paramIgnoreEmpty)
-	var chosen []registry.ServiceInfo
-	for _, service := range s.Store.Services(c.service.Namespace, "") {
-		if !strings.Contains(service.Name, name) || !strings.Contains(service.Group, group) {
-			continue
-		}
-		if info, err := s.Store.Describe(service); err == nil && (!filled || info.Instances > 0) {
-			chosen = append(chosen, info)
+	all := s.Store.Services(c.service.Namespace, "")
+	if name == "" && group == "" && !filled {
+		return all
+	}
+	var chosen []registry.Service
+	for _, service := range all {
+		if strings.Contains(service.Name, name) && strings.Contains(service.Group, group) && (!filled || s.Store.HasInstances(service)) {
+			chosen = append(chosen, service)
 		}
 	}
 	return chosen
@@ -171,19 +182,19 @@ type dumpHost struct {
 	Enabled  bool              `json:"enabled"`
 }
 
-func (s *Server) dump(services []registry.ServiceInfo) []dumpBody {
-	body := make([]dumpBody, len(services))
-	for n, info := range services {
+func (s *Server) dump(services []registry.Service) []dumpBody {
+	body := []dumpBody{}
+	for _, info := range s.describe(services) {
 		clusters := map[string]dumpCluster{}
 		for _, i := range s.Store.All(info.Service) {
 			k := clusters[i.Cluster]
 			k.Hosts = append(k.Hosts, dumpHost{i.Healthy, notNil(i.Metadata), i.Port, i.IP, decimal(i.Weight), i.Enabled})
 			clusters[i.Cluster] = k
 		}
-		body[n] = dumpBody{
+		body = append(body, dumpBody{
 			Name: info.Name, Group: info.Group, Clusters: clusters, Metadata: notNil(info.Metadata),
 			Threshold: decimal(info.ProtectThreshold),
-		}
+		})
 	}
 	return body
 }

@@ -61,11 +61,11 @@ func TestListIsNeverStale(t *testing.T) {
 		}
 		for _, api := range []string{"/v1", "/v2"} {
 			l := askList(t, s, ordersList.target(api))
-			got := fmt.Sprint(l.CacheMillis, l.Protected)
+			words := []string{fmt.Sprintf("%d %v", l.CacheMillis, l.Protected)}
 			for _, h := range l.Hosts {
-				got += fmt.Sprintf(" %s %v %v %v", h.IP, h.Healthy, h.Weight, h.Metadata)
+				words = append(words, fmt.Sprintf("%s %v %v %v", h.IP, h.Healthy, h.Weight, h.Metadata))
 			}
-			if got != want {
+			if got := strings.Join(words, " "); got != want {
 				t.Errorf("%s: got %s, want %s", api, got, want)
 			}
 		}

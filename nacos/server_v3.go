@@ -300,9 +300,21 @@ func pageOf[T, B any](c *call, all []T, show func(T) B) (any, error) {
 func servicesV3(_ context.Context, s *Server, c *call) (any, error) {
 	chosen := s.chosen(c)
 	if !c.truth(false, paramWithInstances) {
-		return pageOf(c, chosen, summarise)
+		return pageOf(c, chosen, described(s, summarise))
 	}
-	return pageOf(c, chosen, s.inhabited)
+	return pageOf(c, chosen, described(s, s.inhabited))
+}
+
+// described shows a service by what is known of it; of one that went meanwhile
+// that is its name.
+func described[B any](s *Server, show func(registry.ServiceInfo) B) func(registry.Service) B {
+	return func(service registry.Service) B {
+		info, err := s.Store.Describe(service)
+		if err != nil {
+			info.Service = service
+		}
+		return show(info)
+	}
 }
 
 // subscriberV3 is com.alibaba.nacos.api.naming.pojo.maintainer.SubscriberInfo.

@@ -48,18 +48,18 @@ func (s *Store) sorted() (all, persistent []Service) {
 }
 
 // Services lists the services of a namespace, sorted; group "" is all groups.
+// The slice is shared and must not be changed.
 func (s *Store) Services(namespace, group string) []Service {
 	namespace = Service{Namespace: namespace}.normal().Namespace
 	all, _ := s.sorted()
 	from, _ := slices.BinarySearchFunc(all, Service{Namespace: namespace, Group: group}, Service.Compare)
-	var found []Service
-	for _, service := range all[from:] {
-		if service.Namespace != namespace || group != "" && service.Group != group {
-			break
+	to, _ := slices.BinarySearchFunc(all, Service{Namespace: namespace, Group: group}, func(one, of Service) int {
+		if one.Namespace == of.Namespace && (of.Group == "" || one.Group == of.Group) {
+			return -1 // before the end
 		}
-		found = append(found, service)
-	}
-	return found
+		return one.Compare(of)
+	})
+	return slices.Clip(all[from:to])
 }
 
 // Namespaces lists the namespaces that have services, sorted.

@@ -220,6 +220,16 @@ func (s *Store) Describe(service Service) (ServiceInfo, error) {
 	return info, nil
 }
 
+// HasInstances tells whether a service has any.
+func (s *Store) HasInstances(service Service) bool {
+	service = service.normal()
+	h := s.shard(service)
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	v := h.services[service]
+	return v != nil && len(v.slots) > 0
+}
+
 // clustersOf lists the clusters that have instances.
 func (h *shard) clustersOf(v *service) []ClusterConfig {
 	names := map[string]struct{}{}
