@@ -291,3 +291,30 @@ func BenchmarkBeatLightWithPassword(b *testing.B) {
 	target, body := lightRequest()
 	benchmarkHandler(b, h, target+"&username=agent&password="+canaryKnown, body)
 }
+
+// No spelling of a path, and no header, passes by the guard (alibaba/nacos#4593,
+// #4701): whoever shows no token gets nothing done.
+func TestNothingPassesByTheGuard(t *testing.T) {
+	o := newOffice(t)
+	const here = " ip=10.0.0.1&port=80&serviceName=passed"
+	for _, path := range []string{
+		"/v1/ns/instance", "/v1/ns/instance/", "//v1/ns/instance", "/v1//ns/instance", "/v1/ns/./instance", "/v1/x/../ns/instance",
+		"/v1/ns/instance;jsessionid=x", "/v1/ns/%69nstance", "/v1/ns/instance%2f", "/v1%2Fns%2Finstance", "/v1/ns/%2e/instance",
+		"/V1/NS/INSTANCE", "/v1/ns/instance%00", "/v1/ns/instance%20", "/v1/ns/instance.json", "/v2/ns/instance", "/v3/client/ns/instance",
+	} {
+		for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "GET", "HEAD"} {
+			for _, header := range [][]string{
+				nil, {"User-Agent", "Nacos-Server"}, {"serverIdentity", "security"}, {"X-HTTP-Method-Override", "POST"},
+				{"Authorization", "Bearer "}, {"Authorization", "Bearer null"}, {"accessToken", "null"},
+			} {
+				status, body, _ := o.ask(method+" "+path+here, "", header...)
+				if status < 400 {
+					t.Errorf("%s %s %q: %d %.100s", method, path, header, status, body)
+				}
+			}
+		}
+	}
+	if n := len(o.Store.Namespaces()); n != 0 {
+		t.Errorf("services in %d namespaces were made by nobody", n)
+	}
+}
