@@ -43,6 +43,7 @@ type core struct {
 	brake   brake
 
 	observing   bool // somebody else writes; so it is held until it was asked
+	resting     bool // health checks are switched off
 	asked       bool // it was asked whether somebody else writes
 	listed      bool // one listing was complete
 	epoch       uint32
@@ -144,10 +145,13 @@ func (c *core) hurry(r ref, now time.Duration) {
 }
 
 // tick moves what is due into the ready queues, and tells how many questions
-// wait there and when to come again.
+// wait there and when to come again. At rest nothing is due.
 func (c *core) tick(now time.Duration) (waiting int, again time.Duration) {
 	c.enter(now)
 	c.look(now)
+	if c.resting {
+		return 0, tickMost
+	}
 	for c.agenda.next() <= now {
 		a := c.agenda.take()
 		row := c.table.get(a.ref)
@@ -180,7 +184,7 @@ type job struct {
 // is for the rest, so that many suspects starve nobody.
 func (c *core) take(now time.Duration) (job, bool) {
 	c.enter(now)
-	for {
+	for !c.resting {
 		c.turn = !c.turn
 		first, second := &c.urgent, &c.ready
 		if c.turn {
@@ -196,6 +200,7 @@ func (c *core) take(now time.Duration) (job, bool) {
 			return c.start(r, row, now), true
 		}
 	}
+	return job{}, false
 }
 
 func (c *core) start(r ref, row *row, now time.Duration) job {
@@ -340,7 +345,7 @@ func (c *core) believe(now time.Duration, i int32, healthy bool) {
 		row.opinion = health.Hysteresis{Rise: row.opinion.Rise, Fall: row.opinion.Fall, Verdict: listed}
 		row.since = now
 		c.tally.enter(row)
-	case row.decided && row.opinion.Verdict != listed && !row.pending && row.heldAt == 0 && !row.signed && !c.observing:
+	case row.decided && row.opinion.Verdict != listed && !row.pending && row.heldAt == 0 && !row.signed && !c.idles():
 		c.hurry(c.table.ref(i), now)
 	}
 }

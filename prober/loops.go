@@ -47,7 +47,11 @@ func (p *Prober) schedule(ctx context.Context) error {
 	for {
 		var waiting int
 		var again time.Duration
-		p.with(func(c *core, now time.Duration) { waiting, again = c.tick(now) })
+		paused := p.paused()
+		p.with(func(c *core, now time.Duration) {
+			c.rest(now, paused)
+			waiting, again = c.tick(now)
+		})
 		p.scheduled.Store(int64(p.now()))
 		for waiting > 0 && p.workers.Go(func() { p.work(ctx) }) {
 			waiting--

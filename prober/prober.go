@@ -38,7 +38,7 @@ type Asker interface {
 	Ask(ctx context.Context, question check.Spec) check.Answer
 }
 
-// Prober is the whole: make one with New, set Changed and Observe, call Run
+// Prober is the whole: make one with New, set the fields, call Run
 // once. All other methods are safe for concurrent use.
 type Prober struct {
 	// Changed tells of changes in the registry until the context ends, when
@@ -49,6 +49,9 @@ type Prober struct {
 	// this one writes nothing. It is asked before each listing; nil: nobody
 	// does.
 	Observe func(ctx context.Context) (bool, error)
+	// Paused tells whether health checks are switched off: then nobody is asked
+	// and nothing is written. It is called several times a second; nil: never.
+	Paused func() bool
 
 	registry Registry
 	asker    Asker

@@ -140,6 +140,8 @@ func (r *row) writing() string {
 // state says why nothing is marked down now.
 func (c *core) state() string {
 	switch {
+	case c.resting:
+		return "health checks are switched off"
 	case c.asked && c.observing:
 		return "observing: another prober writes"
 	case !c.contact.made:

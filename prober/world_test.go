@@ -258,6 +258,7 @@ func (w *world) run(inside bool) {
 	}
 	if inside {
 		p.Changed = w.store.Watch
+		p.Paused = func() bool { return !w.store.Switches().HealthCheckEnabled }
 	}
 	w.start(p)
 }

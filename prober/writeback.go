@@ -78,7 +78,7 @@ func (c *core) offer(now time.Duration, r ref) {
 		c.hold(row, 0)
 		return
 	}
-	if row.pending || c.observing || row.signed && !c.takesOver(now, row) {
+	if row.pending || c.idles() || row.signed && !c.takesOver(now, row) {
 		return
 	}
 	switch {
@@ -177,7 +177,7 @@ func (c *core) pick(now time.Duration, q *queue, verdict health.Verdict) (write,
 		row := c.table.get(r)
 		switch {
 		case row == nil:
-		case !row.pending || row.idle || c.observing || row.opinion.Verdict != verdict || row.believed == (verdict == health.Up):
+		case !row.pending || row.idle || c.idles() || row.opinion.Verdict != verdict || row.believed == (verdict == health.Up):
 			row.pending = false
 		case verdict == health.Down && row.answered < c.clearSince:
 			row.pending = false
@@ -197,7 +197,7 @@ func (c *core) stands(now time.Duration, w write) bool {
 	c.enter(now)
 	c.look(now)
 	row := c.table.get(w.ref)
-	if row == nil || row.idle || c.observing || (row.opinion.Verdict == health.Up) != w.healthy {
+	if row == nil || row.idle || c.idles() || (row.opinion.Verdict == health.Up) != w.healthy {
 		return false
 	}
 	return w.healthy || c.clear && w.epoch == c.epoch

@@ -96,6 +96,7 @@ func (p *parts) joinProber() (err error) {
 		return err
 	}
 	p.prober.Changed = p.store.Watch
+	p.prober.Paused = func() bool { return !p.store.Switches().HealthCheckEnabled }
 	return nil
 }
 
