@@ -1,12 +1,14 @@
 package prober
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/sidebeat/sidebeat/check"
 	"github.com/sidebeat/sidebeat/registry"
 )
 
@@ -36,7 +38,13 @@ func TestSwitchedOff(t *testing.T) {
 		if !w.healthy(sick) || w.prober.core.state() != "health checks are switched off" {
 			t.Errorf("healthy %v, state %q", w.healthy(sick), w.prober.core.state())
 		}
-		w.network.set(sick.Address(), well)
+		more := 2 // one less than make it down; the refusal of before is too old to be the third
+		w.network.set(sick.Address(), func(ctx context.Context) check.Answer {
+			if more--; more < 0 {
+				return well(ctx)
+			}
+			return refusing(ctx)
+		})
 		w.network.set(ill.Address(), refusing)
 		if err := w.store.SetSwitch(t.Context(), "check", "true"); err != nil {
 			t.Fatal(err)
