@@ -22,6 +22,7 @@ const (
 	codeNoService       = 21008
 	codeServiceInUse    = 21009
 	codeNamespace       = 22000
+	codeNoNamespace     = 22001
 	codeNamespaceExists = 22002
 	codeServer          = 30000
 )
@@ -42,6 +43,7 @@ var codeWords = map[int]string{
 	codeNoService:       "service not exist",
 	codeServiceInUse:    "service delete failure",
 	codeNamespace:       "illegal namespace",
+	codeNoNamespace:     "namespace not exist",
 	codeNamespaceExists: "namespace already exist",
 	codeServer:          "server error",
 }

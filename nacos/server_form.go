@@ -215,6 +215,11 @@ func (f *form) has(name string) bool {
 	return false
 }
 
+// given reports whether the parameter was given, be it empty.
+func (f *form) given(name string) bool {
+	return slices.ContainsFunc(f.pairs, func(p pair) bool { return string(p.key) == name })
+}
+
 // text gives the value of the first of the names that is not blank, as a copy;
 // "" when all are.
 func (f *form) text(names ...string) string {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/sidebeat/sidebeat/registry"
 )
@@ -103,6 +104,98 @@ func (s *Server) wroteNamespace(write func() error) (any, error) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// oneNamespace tells of the namespace that the call names, by that name.
+func oneNamespace(_ context.Context, s *Server, c *call) (any, error) {
+	id := c.form.text(paramNamespace)
+	n, exists := s.Store.Namespace(id)
+	if !exists {
+		return nil, &coded{http.StatusNotFound, codeNoNamespace, "namespaceId [ " + id + " ] not exist"}
+	}
+	body := toNamespace(n)
+	body.ID = id
+	return body, nil
+}
+
+// namespaceForm reads what v2 and v3 write: both have to be there, the id may be
+// empty.
+func (c *call) namespaceForm() (registry.Namespace, error) {
+	for _, name := range []string{paramNamespace, paramNamespaceName} {
+		if !c.form.given(name) {
+			return registry.Namespace{}, invalid(codeMissing, "required parameter '"+name+"' is missing")
+		}
+	}
+	return registry.Namespace{
+		ID: c.form.text(paramNamespace), Name: c.form.text(paramNamespaceName), Description: c.form.text(paramNamespaceText),
+	}, nil
+}
+
+// makeNamespace answers true; without an id it makes one.
+func (s *Server) makeNamespace(ctx context.Context, c *call) (any, error) {
+	n, err := c.namespaceForm()
+	if err != nil {
+		return nil, err
+	}
+	if n.ID == "" {
+		n.ID = newUUID()
+	}
+	if err := s.durable(); err != nil {
+		return nil, err
+	}
+	return true, s.Store.CreateNamespace(ctx, n)
+}
+
+func createNamespaceV2(ctx context.Context, s *Server, c *call) (any, error) {
+	outcome, err := s.makeNamespace(ctx, c)
+	if isRefusal(err, registry.NamespaceExists) {
+		err = invalid(codeNamespace, "the namespaceId is existed, namespaceId: "+c.form.text(paramNamespace))
+	}
+	return outcome, err
+}
+
+func createNamespaceV3(ctx context.Context, s *Server, c *call) (any, error) {
+	outcome, err := s.makeNamespace(ctx, c)
+	if isRefusal(err, registry.NamespaceExists) {
+		err = &coded{http.StatusInternalServerError, codeNamespaceExists, err.Error()}
+	}
+	return outcome, err
+}
+
+func isRefusal(err error, reason registry.Reason) bool {
+	var r *registry.Refusal
+	return errors.As(err, &r) && r.Reason == reason
+}
+
+// updateNamespaceV2 answers true, also when there is none to update.
+func updateNamespaceV2(ctx context.Context, s *Server, c *call) (any, error) {
+	n, err := c.namespaceForm()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.durable(); err != nil {
+		return nil, err
+	}
+	return true, s.Store.UpdateNamespace(ctx, n)
+}
+
+// dropNamespace answers true, also when there was none.
+func dropNamespace(ctx context.Context, s *Server, c *call) (any, error) {
+	if err := s.durable(); err != nil {
+		return nil, err
+	}
+	return true, s.Store.DeleteNamespace(ctx, c.form.text(paramNamespace))
+}
+
+// countNamespaces tells 1 when there is one of this id, else 0. Nobody has
+// created the public one.
+func countNamespaces(_ context.Context, s *Server, c *call) (any, error) {
+	for _, n := range s.Store.CreatedNamespaces() {
+		if n.ID == c.form.text(paramNamespace) && n.ID != registry.DefaultNamespace {
+			return 1, nil
+		}
+	}
+	return 0, nil
 }
 
 // newUUID makes a random id of RFC 9562, version 4.

@@ -36,15 +36,24 @@ func routesV2() map[string]route {
 		"/v2/ns/catalog/instances": {
 			http.MethodGet: askedV2(catalogInstances, paramService, paramCluster, paramPageNo, paramPageSize),
 		},
-		"/v2/console/health/liveness":          {http.MethodGet: enveloped(aliveNow)},
-		"/v2/console/health/readiness":         {http.MethodGet: enveloped(aliveNow)},
-		"/v2/console/namespace/list":           {http.MethodGet: enveloped(allNamespaces)},
-		"/v2/core/cluster/node/list":           {http.MethodGet: enveloped(clusterNodes)},
-		"/v2/core/cluster/node/self":           {http.MethodGet: enveloped(selfNode)},
-		"/v2/core/cluster/node/self/health":    {http.MethodGet: enveloped(selfHealth)},
-		"/v2/ns/client/list":                   {http.MethodGet: askedV2(clients)},
-		"/v2/ns/client/publish/list":           {http.MethodGet: askedV2(published, paramClientID)},
-		"/v2/ns/client/service/publisher/list": {http.MethodGet: askedV2(publishers, paramService)},
+		"/v2/console/health/liveness":  {http.MethodGet: enveloped(aliveNow)},
+		"/v2/console/health/readiness": {http.MethodGet: enveloped(aliveNow)},
+		"/v2/console/namespace/list":   {http.MethodGet: enveloped(allNamespaces)},
+		"/v2/console/namespace": {
+			http.MethodGet:    askedV2(oneNamespace, paramNamespace),
+			http.MethodPost:   enveloped(createNamespaceV2),
+			http.MethodPut:    enveloped(updateNamespaceV2),
+			http.MethodDelete: askedV2(dropNamespace, paramNamespace),
+		},
+		"/v2/core/cluster/node/list":            {http.MethodGet: enveloped(clusterNodes)},
+		"/v2/core/cluster/node/self":            {http.MethodGet: enveloped(selfNode)},
+		"/v2/core/cluster/node/self/health":     {http.MethodGet: enveloped(selfHealth)},
+		"/v2/ns/client/list":                    {http.MethodGet: askedV2(clients)},
+		"/v2/ns/client/publish/list":            {http.MethodGet: askedV2(published, paramClientID)},
+		"/v2/ns/client":                         {http.MethodGet: askedV2(client, paramClientID)},
+		"/v2/ns/client/subscribe/list":          {http.MethodGet: askedV2(subscriptions, paramClientID)},
+		"/v2/ns/client/service/publisher/list":  {http.MethodGet: askedV2(publishers, paramService)},
+		"/v2/ns/client/service/subscriber/list": {http.MethodGet: askedV2(hearers, paramService)},
 	}
 	for _, operator := range []string{"/v2/ns/operator", "/v2/ns/ops"} {
 		table[operator+"/metrics"] = route{http.MethodGet: askedV2(metrics)}

@@ -3,7 +3,9 @@ package nacos
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -92,26 +94,97 @@ func TestHeartBeatKeepsAlive(t *testing.T) {
 	})
 }
 
-// TestClientsByAPI: who publishes what, on v2 and v3.
+// TestClientsByAPI: who publishes and who listens, on v2 and v3.
 func TestClientsByAPI(t *testing.T) {
-	inBubble(t, &Server{}, func(t *testing.T, d dialer) {
+	s := &Server{}
+	inBubble(t, s, func(t *testing.T, d dialer) {
 		d.wants(t, 200, okEnvelope, "POST", v2Instance, "serviceName=s"+hostPort)
 		d.wants(t, 200, okEnvelope, "POST", v2Instance, "serviceName=s&groupName=g"+hostPort)
 		d.wants(t, 200, okEnvelope, "POST", v3Instance, "namespaceId=dev&ephemeral=false&serviceName=p&ip=10.0.0.2&port=1")
-		for _, base := range []string{"/nacos/v2/ns/client", v3Admin + "/client"} {
-			f := func(path, data string) {
-				t.Helper()
-				d.wants(t, 200, `{"code":0,"message":"success","data":`+data+`}`, "GET", base+path, "")
-			}
-			f("/list", `["10.0.0.1:8080#true","10.0.0.2:1#false"]`)
-			f("/publish/list?clientId=10.0.0.2:1%23false",
-				`[{"namespace":"dev","group":"DEFAULT_GROUP","serviceName":"p","registeredInstance":{"ip":"10.0.0.2","port":1,"cluster":"DEFAULT"}}]`)
-			f("/service/publisher/list?serviceName=s&port=8080", `[{"clientId":"10.0.0.1:8080#true","ip":"10.0.0.1","port":8080}]`)
-			f("/service/publisher/list?serviceName=s&ip=10.0.0.9", `[]`)
-			f("/service/publisher/list?serviceName=s&ephemeral=false", `[]`)
-			d.wants(t, 404, `{"code":20004,"message":"resource not found","data":"clientId [ x ] not exist"}`, "GET", base+"/publish/list?clientId=x", "")
+		s.Store.Subscribe(registry.Subscriber{
+			Service: registry.Service{Namespace: "dev", Name: "p"}, Address: netip.MustParseAddrPort("10.0.0.3:5000"),
+			Agent: "Nacos-Go-Client:v1.1.6", App: "shop",
+		}, time.Minute)
+		base := ""
+		f := func(path, data string) {
+			t.Helper()
+			d.wants(t, 200, `{"code":0,"message":"success","data":`+data+`}`, "GET", base+path, "")
 		}
+		now := time.Now().UnixMilli()
+		for _, base = range []string{"/nacos/v2/ns/client", v3Admin + "/client"} {
+			f("/list", `["10.0.0.1:8080#true","10.0.0.2:1#false","10.0.0.3:5000#true"]`)
+			f("/service/publisher/list?serviceName=s&ip=10.0.0.9", `[]`)
+			f("/service/subscriber/list?serviceName=s", `[]`)
+			f("/publish/list?clientId=10.0.0.3:5000%23true", `[]`)
+			f("/subscribe/list?clientId=10.0.0.2:1%23false", `[]`)
+			for _, id := range []string{"x", "10.0.0.9:1%23true", "10.0.0.2:1%23true", "10.0.0.3:5000%23false", "10.0.0.3:05000%23true"} {
+				for _, path := range []string{"", "/publish/list", "/subscribe/list"} {
+					text, err := url.PathUnescape(id)
+					if err != nil {
+						t.Fatal(err)
+					}
+					d.wants(t, 404, `{"code":20004,"message":"resource not found","data":"clientId [ `+text+` ] not exist"}`, "GET", base+path+"?clientId="+id, "")
+				}
+			}
+		}
+		base = "/nacos/v2/ns/client"
+		f("?clientId=10.0.0.2:1%23false", fmt.Sprintf(
+			`{"clientId":"10.0.0.2:1#false","ephemeral":false,"lastUpdatedTime":%d,"clientType":"ipPort","clientIp":"10.0.0.2","clientPort":"1"}`, now))
+		f("/publish/list?clientId=10.0.0.2:1%23false",
+			`[{"namespace":"dev","group":"DEFAULT_GROUP","serviceName":"p","registeredInstance":{"ip":"10.0.0.2","port":1,"cluster":"DEFAULT"}}]`)
+		f("/subscribe/list?clientId=10.0.0.3:5000%23true",
+			`[{"namespace":"dev","group":"DEFAULT_GROUP","serviceName":"p","subscriberInfo":{"app":"shop","agent":"Nacos-Go-Client:v1.1.6","addr":"10.0.0.3:5000"}}]`)
+		f("/service/publisher/list?serviceName=s&port=8080", `[{"ip":"10.0.0.1","port":8080,"cluster":"DEFAULT","clientId":"10.0.0.1:8080#true"}]`)
+		f("/service/publisher/list?serviceName=s&ephemeral=false", `[]`)
+		f("/service/subscriber/list?serviceName=p&namespaceId=dev&port=5000", `[{"clientId":"10.0.0.3:5000#true","ip":"10.0.0.3","port":5000}]`)
+		base = v3Admin + "/client"
+		f("?clientId=10.0.0.2:1%23false", fmt.Sprintf(
+			`{"clientId":"10.0.0.2:1#false","ephemeral":false,"lastUpdatedTime":%d,"clientType":"ipPort","connectType":null,"appName":null,"version":null,"clientIp":null,"clientPort":0}`, now))
+		f("/publish/list?clientId=10.0.0.2:1%23false",
+			`[{"namespaceId":"dev","groupName":"DEFAULT_GROUP","serviceName":"p","publisherInfo":{"clientId":null,"ip":"10.0.0.2","port":1,"clusterName":"DEFAULT"},"subscriberInfo":null}]`)
+		f("/subscribe/list?clientId=10.0.0.3:5000%23true",
+			`[{"namespaceId":"dev","groupName":"DEFAULT_GROUP","serviceName":"p","publisherInfo":null,"subscriberInfo":{"clientId":null,"appName":"shop","agent":"Nacos-Go-Client:v1.1.6","address":"10.0.0.3:5000"}}]`)
+		f("/service/publisher/list?serviceName=s&port=8080", `[{"clientId":"10.0.0.1:8080#true","ip":"10.0.0.1","port":8080,"clusterName":"DEFAULT"}]`)
+		f("/service/subscriber/list?serviceName=p&namespaceId=dev&ip=10.0.0.3",
+			`[{"clientId":"10.0.0.3:5000#true","appName":"shop","agent":"Nacos-Go-Client:v1.1.6","address":"10.0.0.3:5000"}]`)
 	})
+}
+
+// TestNamespacesByAPI: made, changed, seen and dropped on v2 and v3.
+func TestNamespacesByAPI(t *testing.T) {
+	const isTrue = `{"code":0,"message":"success","data":true}`
+	for _, base := range []string{"/nacos/v2/console/namespace", "/nacos/v3/admin/core/namespace"} {
+		inBubble(t, &Server{}, func(t *testing.T, d dialer) {
+			refused := func(status, code int, text, query string) {
+				t.Helper()
+				d.wants(t, status, fmt.Sprintf(`{"code":%d,"message":"%s","data":"%s"}`, code, codeWords[code], text), "POST", base+"?"+query, "")
+			}
+			refused(400, 10000, "required parameter 'namespaceId' is missing", "namespaceName=x")
+			refused(400, 10000, "required parameter 'namespaceName' is missing", "namespaceId=x")
+			refused(400, 22000, "namespaceId [a.b] mismatch the pattern", "namespaceId=a.b&namespaceName=x")
+			refused(400, 22000, "too long namespaceId, over 128", "namespaceName=x&namespaceId="+strings.Repeat("x", 129))
+			refused(400, 22000, "namespaceName [x@y] contains illegal char", "namespaceId=x&namespaceName=x@y")
+			d.wants(t, 200, isTrue, "POST", base, "namespaceId=dev&namespaceName=Dev&namespaceDesc=ours")
+			if base[len("/nacos/")+1] == '2' {
+				refused(400, 22000, "the namespaceId is existed, namespaceId: dev", "namespaceId=dev&namespaceName=Dev")
+			} else {
+				refused(500, 22002, "namespaceId [dev] already exist", "namespaceId=dev&namespaceName=Dev")
+				d.wants(t, 200, `{"code":0,"message":"success","data":1}`, "GET", base+"/check?namespaceId=dev", "")
+				d.wants(t, 200, `{"code":0,"message":"success","data":0}`, "GET", base+"/check?namespaceId=other", "")
+			}
+			d.wants(t, 200, isTrue, "PUT", base+"?namespaceId=dev&namespaceName=New&namespaceDesc=", "")
+			d.wants(t, 200, `{"code":0,"message":"success","data":{"namespace":"dev","namespaceShowName":"New","namespaceDesc":"","quota":200,"configCount":0,"type":2}}`,
+				"GET", base+"?namespaceId=dev", "")
+			d.wants(t, 200, isTrue, "POST", base, "namespaceId=&namespaceName=unnamed")
+			var list struct{ Data []namespaceBody }
+			if err := json.Unmarshal([]byte(d.send(t, "GET", base+"/list", "").body), &list); err != nil || len(list.Data) != 3 {
+				t.Errorf("%+v %v", list, err)
+			}
+			d.wants(t, 200, isTrue, "DELETE", base+"?namespaceId=dev", "")
+			d.wants(t, 200, isTrue, "DELETE", base+"?namespaceId=dev", "")
+			d.wants(t, 404, `{"code":22001,"message":"namespace not exist","data":"namespaceId [ dev ] not exist"}`, "GET", base+"?namespaceId=dev", "")
+		})
+	}
 }
 
 // TestThreeVersionsOneStore: what one version writes the others read.

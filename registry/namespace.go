@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -110,8 +111,11 @@ func (n *Namespace) fields(c *codec) {
 }
 
 func (n Namespace) check() error {
-	if n.ID == "" || len(n.ID) > namespaceMax || strings.ContainsFunc(n.ID, notWord) {
+	switch {
+	case n.ID == "" || strings.ContainsFunc(n.ID, notWord):
 		return &Refusal{BadNamespace, "namespaceId [" + n.ID + "] mismatch the pattern"}
+	case len(n.ID) > namespaceMax:
+		return &Refusal{BadNamespace, "too long namespaceId, over " + strconv.Itoa(namespaceMax)}
 	}
 	return n.checkName()
 }

@@ -156,6 +156,29 @@ func (s *Store) FindSubscribers(like Service) []Subscriber {
 	return found
 }
 
+// SubscribedBy lists the subscriptions of one address, by service.
+func (s *Store) SubscribedBy(address netip.AddrPort) []Subscriber {
+	b := &s.subscribers
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	client := b.clients[address]
+	if client == nil {
+		return nil
+	}
+	var found []Subscriber
+	for _, service := range slices.SortedFunc(maps.Keys(client.to), Service.Compare) {
+		found = append(found, b.all[service][address])
+	}
+	return found
+}
+
+// SubscribingClients lists the addresses that subscribed to something.
+func (s *Store) SubscribingClients() []netip.AddrPort {
+	s.subscribers.mu.RLock()
+	defer s.subscribers.mu.RUnlock()
+	return slices.SortedFunc(maps.Keys(s.subscribers.clients), netip.AddrPort.Compare)
+}
+
 // CountSubscribers counts subscriptions.
 func (s *Store) CountSubscribers() int {
 	s.subscribers.mu.RLock()
