@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/sidebeat/sidebeat/registry"
 	"github.com/sidebeat/sidebeat/run"
 )
@@ -26,10 +28,13 @@ type Push struct {
 
 	mu    sync.Mutex
 	fresh map[listKey][]subscriber
+	said  map[registry.Service]struct{} // in the log: too large
 	bell  run.Bell
+	log   *logrus.Logger
 
 	pending pending
 	counts  pushCounts
+	costs   pushCosts
 }
 
 // Datagrams is what a Push needs of its socket, which is a *net.UDPConn.
@@ -64,7 +69,8 @@ const (
 func (s *Server) PushOver(conn Datagrams, anyAddress bool) *Push {
 	s.push = &Push{
 		store: s.Store, lists: &s.lists, conn: conn, anyAddress: anyAddress,
-		fresh: map[listKey][]subscriber{}, bell: run.NewBell(), pending: newPending(),
+		fresh: map[listKey][]subscriber{}, said: map[registry.Service]struct{}{}, bell: run.NewBell(),
+		log: s.Log, pending: newPending(),
 	}
 	return s.push
 }
@@ -87,12 +93,7 @@ func (p *Push) tell(changed []registry.Service) {
 		return
 	}
 	for _, service := range changed {
-		wanted := map[listKey][]subscriber{}
-		for _, s := range p.store.Subscribers(service) {
-			key := listKey{Service: s.Service, clusters: s.Clusters}
-			wanted[key] = append(wanted[key], subscriber{s.Address, mostBytes(s.Agent)})
-		}
-		for key, all := range wanted {
+		for key, all := range p.wanted(service) {
 			p.send(key, all, true)
 		}
 	}
@@ -144,15 +145,15 @@ func (p *Push) take(c *call, clusters, ip string, port uint16) {
 		p.counts.refused.Add(1)
 		return
 	}
-	at := netip.AddrPortFrom(address, port)
+	at, healthyOnly := netip.AddrPortFrom(address, port), c.truth(false, paramHealthyOnly)
 	fresh, taken := p.store.Subscribe(registry.Subscriber{
-		Service: c.service, Address: at, Clusters: clusters, Agent: agent, App: app,
+		Service: c.service, Address: at, Clusters: clusters, Agent: agent, App: app, HealthyOnly: healthyOnly,
 	}, subscribed)
 	switch {
 	case !taken:
 		p.counts.refused.Add(1)
 	case fresh:
-		p.welcome(listKey{Service: c.service, clusters: clusters}, subscriber{at, mostBytes(agent)})
+		p.welcome(listKey{c.service, clusters, healthyOnly}, subscriber{at, mostBytes(agent)})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -104,12 +105,24 @@ func (p *Push) hear(ctx context.Context) error {
 			}
 			continue
 		}
-		if moment, err := parseAck(b[:n]); err == nil && p.pending.ack(from, moment) {
-			p.counts.acked.Add(1)
-		} else {
-			p.counts.unasked.Add(1)
-		}
+		p.heard(from, b[:n], time.Now())
 	}
+}
+
+// heard notes what came to the socket.
+func (p *Push) heard(from netip.AddrPort, b []byte, now time.Time) {
+	moment, err := parseAck(b)
+	if err != nil {
+		p.counts.unasked.Add(1)
+		return
+	}
+	sent, ok := p.pending.ack(from, moment)
+	if !ok {
+		p.counts.unasked.Add(1)
+		return
+	}
+	p.counts.acked.Add(1)
+	p.costs.note(now.Sub(sent))
 }
 
 // send pushes one list to many: one encoding for all of them. With whole it
@@ -131,9 +144,14 @@ func (p *Push) send(key listKey, to []subscriber, whole bool) {
 			r.waiting[s.AddrPort] = struct{}{}
 		}
 	}
-	p.counts.tooLarge.Add(uint64(len(to) - len(r.waiting)))
+	if cut := len(to) - len(r.waiting); cut > 0 {
+		p.counts.tooLarge.Add(uint64(cut))
+		p.sayTooLarge(key.Service, cut)
+	}
 	all := slices.Collect(maps.Keys(r.waiting)) // acks come while we send
-	p.pending.add(r, whole, time.Now())
+	if !p.pending.add(r, whole, time.Now()) {
+		p.counts.givenUp.Add(uint64(len(all)))
+	}
 	p.write(delivery{body, all}, &p.counts.sent)
 }
 
@@ -161,16 +179,18 @@ func (p *Push) write(d delivery, counter *atomic.Uint64) {
 
 // pushCounts count datagrams, and subscriptions that there was no place for.
 type pushCounts struct {
-	sent, acked, resent, givenUp, failed, tooLarge, unasked, refused atomic.Uint64
+	sent, acked, resent, givenUp, failed, tooLarge, leftOut, unasked, refused atomic.Uint64
 }
 
 // PushCounts are how many datagrams had which fate since the start.
 type PushCounts struct {
-	Sent, Acked, Resent, GivenUp uint64
-	Failed                       uint64 // the kernel did not take it
-	TooLarge                     uint64 // not sent: the client could not read it
-	Unasked                      uint64 // acks that nothing waits for any more, or never did; garbage included
-	Refused                      uint64 // subscriptions that were not taken
+	Sent, Acked, Resent uint64
+	GivenUp             uint64 // sent twice without an ack; or once, while too much waits for acks
+	Failed              uint64 // the kernel did not take it
+	TooLarge            uint64 // not sent: the client could not read it
+	LeftOut             uint64 // not sent: one of too many lists of its service
+	Unasked             uint64 // acks that nothing waits for any more, or never did; garbage included
+	Refused             uint64 // subscriptions that were not taken
 }
 
 // Counts gives the counters.
@@ -178,6 +198,6 @@ func (p *Push) Counts() PushCounts {
 	n := &p.counts
 	return PushCounts{
 		n.sent.Load(), n.acked.Load(), n.resent.Load(), n.givenUp.Load(),
-		n.failed.Load(), n.tooLarge.Load(), n.unasked.Load(), n.refused.Load(),
+		n.failed.Load(), n.tooLarge.Load(), n.leftOut.Load(), n.unasked.Load(), n.refused.Load(),
 	}
 }

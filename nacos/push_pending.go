@@ -17,15 +17,20 @@ const ackTime = 10 * time.Second
 // resendTick is how often overdue acks are looked at.
 const resendTick = 100 * time.Millisecond
 
+// mostPending bounds the bytes of the datagrams that are kept to be sent again.
+const mostPending = 64 << 20
+
 // pending holds the pushes that somebody has not acknowledged yet. It is
-// bounded by the subscriptions: a push of a list to everybody takes the place of
-// all earlier ones of that list, so that nothing older is ever sent after it.
+// bounded by the subscriptions and in bytes. A push of a list to everybody takes
+// the place of all earlier ones of that list, so that nothing older is ever sent
+// after it.
 type pending struct {
 	mu     sync.Mutex
 	last   int64
 	rounds map[int64]*round
 	of     map[listKey]map[int64]*round
 	queue  []*round // by due; those that ended too
+	bytes  int      // of bodies
 }
 
 // round is one push of one list, to one or many.
@@ -34,6 +39,7 @@ type round struct {
 	moment  int64
 	body    []byte
 	waiting map[netip.AddrPort]struct{}
+	sent    time.Time
 	due     time.Time
 	again   bool
 }
@@ -56,8 +62,8 @@ func (u *pending) moment(now time.Time) int64 {
 	return u.last
 }
 
-// add notes a push before it is sent.
-func (u *pending) add(r *round, whole bool, now time.Time) {
+// add notes a push before it is sent; false when there is no place for one.
+func (u *pending) add(r *round, whole bool, now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if whole { // even if it goes to nobody: it is too large for all
@@ -66,35 +72,42 @@ func (u *pending) add(r *round, whole bool, now time.Time) {
 		}
 	}
 	if len(r.waiting) == 0 {
-		return
+		return true
 	}
-	r.due = now.Add(ackTime)
+	if u.bytes+len(r.body) > mostPending {
+		return false
+	}
+	u.bytes += len(r.body)
+	r.sent, r.due = now, now.Add(ackTime)
 	u.rounds[r.moment] = r
 	if u.of[r.list] == nil {
 		u.of[r.list] = map[int64]*round{}
 	}
 	u.of[r.list][r.moment] = r
 	u.queue = append(u.queue, r)
+	return true
 }
 
-// ack notes the answer of one; false when nothing of the kind was asked.
-func (u *pending) ack(from netip.AddrPort, moment int64) bool {
+// ack notes the answer of one to what was sent first then; false when nothing
+// of the kind was asked.
+func (u *pending) ack(from netip.AddrPort, moment int64) (sent time.Time, asked bool) {
 	from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	r := u.rounds[moment]
 	if r == nil {
-		return false
+		return time.Time{}, false
 	}
-	_, asked := r.waiting[from]
+	_, asked = r.waiting[from]
 	if delete(r.waiting, from); len(r.waiting) == 0 {
 		u.end(r)
 	}
-	return asked
+	return r.sent, asked
 }
 
 // end forgets a round; its place in the queue is given up when it is due.
 func (u *pending) end(r *round) {
+	u.bytes -= len(r.body)
 	delete(u.rounds, r.moment)
 	if delete(u.of[r.list], r.moment); len(u.of[r.list]) == 0 {
 		delete(u.of, r.list)

@@ -1,6 +1,7 @@
 package nacos
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -101,6 +102,7 @@ func TestPushWhoSubscribes(t *testing.T) {
 	f(false, subscription{agent: javaClient, port: 70000})
 	f(false, subscription{agent: javaClient, port: -1})
 	f(false, subscription{agent: javaClient, port: 5000, clusters: "east"}, "127.0.0.1:5000")
+	f(false, subscription{agent: javaClient, port: 5000, clusters: "east,DEFAULT", more: "&healthyOnly=true"}, here)
 	f(false, subscription{agent: javaClient, port: 5000, more: "&app=" + strings.Repeat("x", mostWords)})
 
 	// A third party is not shot at, unless the operator allows it.
@@ -230,6 +232,8 @@ func TestPushSwitchedOff(t *testing.T) {
 // A list that the client would cut is not sent to it.
 func TestPushTooLarge(t *testing.T) {
 	pushed(t, false, func(t *testing.T, s *Server, d dialer, box *mailbox) {
+		var lines bytes.Buffer // read when all have come to rest
+		s.Log.SetOutput(&lines)
 		one := beaten
 		for n := range 400 {
 			one.IP = fmt.Sprintf("10.7.%d.%d", n/250, n%250+1)
@@ -246,8 +250,13 @@ func TestPushTooLarge(t *testing.T) {
 		if len(sent) != 1 || sent[0].peer.Port() != 5000 || len(sent[0].body) < mostGo {
 			t.Errorf("%d pushes", len(sent))
 		}
-		if n := s.push.Counts(); n.TooLarge != 1 {
+		change(t, s, 2)
+		time.Sleep(time.Second)
+		if n := s.push.Counts(); n.TooLarge != 2 {
 			t.Errorf("counts are %+v", n)
+		}
+		if said := lines.String(); strings.Count(said, "larger than a datagram") != 1 || !strings.Contains(said, "orders") {
+			t.Errorf("the log says %q, want it once", said)
 		}
 	})
 }
@@ -283,23 +292,29 @@ func TestPushStrangeAcks(t *testing.T) {
 
 // A real socket, a real subscriber.
 func TestPushOverUDP(t *testing.T) {
+	t.Run("IPv4", func(t *testing.T) { pushOverUDP(t, "127.0.0.1") })
+	t.Run("IPv6", func(t *testing.T) { pushOverUDP(t, "::1") })
+}
+
+func pushOverUDP(t *testing.T, ip string) {
+	t.Helper()
 	s := beatenServer(t)
 	conn, err := net.ListenUDP("udp", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	client, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.ParseIP(ip)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	s.PushOver(conn, false)
+	s.PushOver(conn, true)
 	d := startServerNow(t, s)
 	at, ok := client.LocalAddr().(*net.UDPAddr)
 	if !ok {
 		t.Fatal("no UDP")
 	}
-	subscription{agent: javaClient, port: at.Port}.poll(t, d)
+	subscription{agent: javaClient, port: at.Port, ip: ip}.poll(t, d)
 	b := make([]byte, mostDatagram)
 	if err := client.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		t.Fatal(err)

@@ -63,6 +63,7 @@ func routesOperator(path string) map[string]route {
 		path + "/metrics":       {http.MethodGet: naming(metrics)},
 		path + "/distro/client": {http.MethodGet: naming(responsible)},
 		path + "/log":           {http.MethodPut: naming(logLevel)},
+		path + "/push/state":    {http.MethodGet: naming(pushState)},
 	}
 }
 

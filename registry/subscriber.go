@@ -17,6 +17,8 @@ type Subscriber struct {
 	Clusters string         // as the client gave them, comma separated
 	Agent    string         // what the client calls itself
 	App      string
+	// HealthyOnly: it wants to hear of no others.
+	HealthyOnly bool
 }
 
 // subscribers holds who asked and until when that holds.
@@ -39,6 +41,7 @@ type subscribing struct {
 const (
 	mostSubscriptions = 200_000
 	mostOfAddress     = 20_000
+	mostOfService     = 50_000
 )
 
 // Subscribe notes a subscriber; another one of the same address for the same
@@ -64,7 +67,7 @@ func (s *Store) Subscribe(sub Subscriber, lasting time.Duration) (fresh, taken b
 // admit makes a place for a new subscription, if there is one.
 func (b *subscribers) admit(sub Subscriber) bool {
 	ip := sub.Address.Addr()
-	if b.count >= mostSubscriptions || b.each[ip] >= mostOfAddress {
+	if b.count >= mostSubscriptions || b.each[ip] >= mostOfAddress || len(b.all[sub.Service]) >= mostOfService {
 		return false
 	}
 	if b.all == nil {

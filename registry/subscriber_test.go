@@ -13,9 +13,9 @@ func TestSubscribers(t *testing.T) {
 	live(t, func(l life) {
 		at := func(text string) netip.AddrPort { return netip.MustParseAddrPort(text) }
 		orders, other := Service{"dev", "G1", "orders"}, Service{"dev", "G2", "reorders"}
-		java := Subscriber{orders, at("10.0.0.9:5000"), "a,b", "Nacos-Java-Client:v1.4.3", "shop"}
-		python := Subscriber{orders, at("10.0.0.8:5000"), "", "python", ""}
-		again := Subscriber{other, java.Address, "", java.Agent, ""}
+		java := Subscriber{orders, at("10.0.0.9:5000"), "a,b", "Nacos-Java-Client:v1.4.3", "shop", true}
+		python := Subscriber{orders, at("10.0.0.8:5000"), "", "python", "", false}
+		again := Subscriber{other, java.Address, "", java.Agent, "", false}
 		fresh := func(s Subscriber, want bool) {
 			l.Helper()
 			if got, taken := l.Subscribe(s, 30*time.Second); got != want || !taken {
@@ -57,7 +57,7 @@ func TestSubscribers(t *testing.T) {
 			l.Errorf("%d subscriptions, want 1", n)
 		}
 		// The public namespace and the default group may be left out.
-		plain := Subscriber{Service{Name: "plain"}, python.Address, "", "", ""}
+		plain := Subscriber{Service{Name: "plain"}, python.Address, "", "", "", false}
 		fresh(plain, true)
 		plain.Service = Service{DefaultNamespace, DefaultGroup, "plain"}
 		is(l.Subscribers(plain.Service), plain)

@@ -110,6 +110,7 @@ func (p *parts) metrics(w io.Writer) {
 func writePushes(w io.Writer, n nacos.PushCounts) {
 	fates := map[string]uint64{
 		"sent": n.Sent, "acked": n.Acked, "resent": n.Resent, "given_up": n.GivenUp, "failed": n.Failed, "too_large": n.TooLarge,
+		"left_out": n.LeftOut,
 	}
 	for _, fate := range slices.Sorted(maps.Keys(fates)) {
 		metrics.WriteCounterUint64(w, `sidebeat_registry_pushes_total{fate="`+fate+`"}`, fates[fate])
