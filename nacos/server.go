@@ -196,7 +196,7 @@ func (s *Server) context() string {
 // unknown answers a path nobody has: 501 below the naming API, 404 elsewhere,
 // as 2.5.1 does.
 func (s *Server) unknown(r *call) {
-	if bytes.HasPrefix(r.path, []byte(s.context()+"/v1/ns/")) {
+	if naming := s.context() + "/v1/ns"; string(r.path) == naming || bytes.HasPrefix(r.path, []byte(naming+"/")) {
 		r.writeFault(r.noSuchAPI())
 		return
 	}

@@ -24,9 +24,9 @@ type updatedBody struct {
 
 // batchInstance names one instance of a batch; other fields are of no account.
 type batchInstance struct {
-	IP      string `json:"ip"`
-	Port    uint16 `json:"port"`
-	Cluster string `json:"clusterName"`
+	IP      string      `json:"ip"`
+	Port    json.Number `json:"port"` // or text
+	Cluster string      `json:"clusterName"`
 }
 
 // setBatch lays metadata over many instances of a service.
@@ -52,7 +52,10 @@ func (s *Server) batch(c *call, change func(of []registry.Key) ([]registry.Key, 
 		return nil, err
 	}
 	body := updatedBody{Updated: []string{}}
-	meant := s.meant(c)
+	meant, err := s.meant(c)
+	if err != nil {
+		return nil, err
+	}
 	if len(meant) == 0 {
 		return body, nil
 	}
@@ -63,32 +66,33 @@ func (s *Server) batch(c *call, change func(of []registry.Key) ([]registry.Key, 
 	return body, err
 }
 
-// meant gives the instances of a batch: those that the call lists or, when it
-// lists none but names a kind, all of that kind.
-func (s *Server) meant(c *call) []registry.Key {
+// meant gives the instances of a batch: those that the call lists, whatever kind
+// it names, or, when it lists none but names a kind, all of that kind.
+func (s *Server) meant(c *call) ([]registry.Key, error) {
+	listed, err := readBatch(c.form.text(paramInstances))
 	kind := c.form.text(paramConsistency)
-	listed := readBatch(c.form.text(paramInstances))
-	if kind == "" && len(listed) == 0 {
-		return nil
+	if err != nil || kind == "" && len(listed) == 0 {
+		return nil, err
 	}
 	var meant []registry.Key
 	for _, i := range s.Store.All(c.service) {
-		if kind != "" && i.Ephemeral == (kind == kindPersistent) {
-			continue
-		}
-		if len(listed) == 0 || listed[batchInstance{i.IP, i.Port, i.Cluster}] {
+		if len(listed) == 0 && i.Ephemeral == (kind != kindPersistent) ||
+			listed[batchInstance{i.IP, json.Number(strconv.Itoa(int(i.Port))), i.Cluster}] {
 			meant = append(meant, i.Key)
 		}
 	}
-	return meant
+	return meant, nil
 }
 
-// readBatch reads a list of instances; what is no list names none, as in
-// Nacos.
-func readBatch(text string) map[batchInstance]bool {
+// readBatch reads a list of instances. What is no list means none of them, where
+// a controller of Nacos that gets so far would mean all.
+func readBatch(text string) (map[batchInstance]bool, error) {
+	if text == "" {
+		return nil, nil
+	}
 	var list []batchInstance
-	if text == "" || json.Unmarshal([]byte(text), &list) != nil {
-		return nil
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		return nil, badRequest("Param 'instances' is illegal, it should be a list of ip, port and clusterName in JSON")
 	}
 	named := make(map[batchInstance]bool, len(list))
 	for _, i := range list {
@@ -97,7 +101,7 @@ func readBatch(text string) map[batchInstance]bool {
 		}
 		named[i] = true
 	}
-	return named
+	return named, nil
 }
 
 // datumKey names an instance as Nacos 1.x stored it

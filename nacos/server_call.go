@@ -158,6 +158,18 @@ func (c *call) paging(n int) (from, to int, err error) {
 	return page(n, c.form.text(paramPageNo), c.form.text(paramPageSize))
 }
 
+// lenientPaging is paging where Nacos takes for 0 what is no number.
+func (c *call) lenientPaging(n int, number, length string) (from, to int) {
+	read := func(name, otherwise string) int {
+		value, err := strconv.Atoi(c.form.or(name, otherwise))
+		if err != nil {
+			return 0
+		}
+		return value
+	}
+	return cutPage(read(paramPageNo, number), read(paramPageSize, length), n)
+}
+
 // page gives the part of n items that a page of this number and size has.
 func page(n int, number, length string) (from, to int, err error) {
 	no, err := strconv.Atoi(number)

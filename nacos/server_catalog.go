@@ -107,7 +107,7 @@ func catalogServices(_ context.Context, s *Server, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.truth(true, paramWithInstances) {
+	if c.truth(false, paramWithInstances) {
 		return s.dump(chosen[from:to]), nil
 	}
 	body := summariesBody{Count: len(chosen), Services: []summary{}}

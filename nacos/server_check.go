@@ -1,6 +1,7 @@
 package nacos
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -26,11 +27,15 @@ func (r *call) check() error {
 	if err != nil {
 		return metadataFault(err)
 	}
+	oneCluster := checkCluster
+	if bytes.HasSuffix(r.path, []byte("/instance/list")) {
+		oneCluster = checkClusters // there v2 and v3 have the list in this parameter
+	}
 	for _, err := range []error{
 		checkNamespace(r.form.text(paramNamespace)),
 		checkService(r.service.Name),
 		checkGroup(r.service.Group),
-		checkClusters(r.form.text(paramCluster, paramClusterAlias)),
+		oneCluster(r.form.text(paramCluster, paramClusterAlias)),
 		checkClusters(r.form.text(paramClusters)),
 		checkIP(r.form.text(paramIP)),
 		checkPort(r.form.text(paramPort, paramCheckPort)),
@@ -58,14 +63,17 @@ func checkGroup(s string) error {
 	return checkWord("group", s, maxGroup, func(c rune) bool { return strings.ContainsRune("-_:.", c) || alphanumeric(c) })
 }
 
+func checkCluster(s string) error {
+	return checkWord("cluster", s, maxCluster, func(c rune) bool { return c == '_' || c == '-' || alphanumeric(c) })
+}
+
 // checkClusters takes a list of names separated by commas.
 func checkClusters(list string) error {
 	if list == "" {
 		return nil
 	}
 	for name := range strings.SplitSeq(list, ",") {
-		err := checkWord("cluster", name, maxCluster, func(c rune) bool { return c == '_' || c == '-' || alphanumeric(c) })
-		if err != nil || name == "" {
+		if err := checkCluster(name); err != nil || name == "" {
 			return err
 		}
 	}

@@ -92,7 +92,7 @@ type metricsBody struct {
 	Services               int     `json:"serviceCount"`
 	Instances              int     `json:"instanceCount"`
 	Subscribers            int     `json:"subscribeCount"`
-	ResponsibleInstances   int     `json:"responsibleInstanceCount"`
+	ResponsibleInstances   *int    `json:"responsibleInstanceCount,omitempty"` // v2 leaves it out
 	Clients                int     `json:"clientCount"`
 	ConnectionClients      int     `json:"connectionBasedClientCount"`
 	EphemeralClients       int     `json:"ephemeralIpPortClientCount"`
@@ -112,10 +112,11 @@ func metrics(_ context.Context, s *Server, c *call) (any, error) {
 
 func (s *Server) figures(n registry.Counts) metricsBody {
 	all := n.Ephemeral + n.Persistent
+	ephemeral, persistent := s.Store.CountClients()
 	m := measure()
 	return metricsBody{
-		Status: s.status(), Services: n.Services, Instances: all, ResponsibleInstances: all, Clients: all,
-		EphemeralClients: n.Ephemeral, PersistentClients: n.Persistent, ResponsibleClientCount: all,
+		Status: s.status(), Services: n.Services, Instances: all, ResponsibleInstances: &all, Clients: ephemeral + persistent,
+		EphemeralClients: ephemeral, PersistentClients: persistent, ResponsibleClientCount: ephemeral + persistent,
 		Subscribers: s.Store.CountSubscribers(),
 		CPU:         decimal(m.cpu), Load: decimal(m.load), Memory: decimal(m.memory),
 	}

@@ -49,9 +49,10 @@ func (e endpoint) prepare(c *call) error {
 		return err
 	}
 	for _, name := range e.needs {
-		if c.form.text(name) == "" {
-			return e.missing(name)
+		if c.form.text(name) != "" || e.spring && c.form.given(name) && javaTypes[name] == "" {
+			continue
 		}
+		return e.missing(c, name)
 	}
 	if e.grouped && (split != nil || !strings.Contains(c.form.text(paramService), groupSeparator)) {
 		return invalid(codeInvalid, "Param 'serviceName' is illegal, "+badFormat)
@@ -82,10 +83,13 @@ var javaTypes = map[string]string{
 	paramHealthy: "Boolean", paramUseInstance: "Boolean",
 }
 
-func (e endpoint) missing(name string) error {
+func (e endpoint) missing(c *call, name string) error {
 	kind := javaTypes[name]
 	if kind == "" {
 		kind = "String"
+	}
+	if e.spring && c.form.given(name) {
+		return invalid(codeMissing, "Required request parameter '"+name+"' for method parameter type "+kind+" is present but converted to null")
 	}
 	if e.spring {
 		return invalid(codeMissing, "Required request parameter '"+name+"' for method parameter type "+kind+" is not present")
@@ -96,7 +100,7 @@ func (e endpoint) missing(name string) error {
 // Parameters whose values v2 and v3 read as Spring does.
 var (
 	booleans = []string{
-		paramEnabled, paramHealthy, paramEphemeral, paramHealthyOnly, paramUseInstance, paramHeartBeat,
+		paramEnabled, paramHealthy, paramEphemeral, paramHealthyOnly, paramEnabledOnly, paramUseInstance, paramHeartBeat,
 		paramOnlyStatus, paramWithInstances, paramIgnoreEmpty, paramDebug,
 	}
 	integers = []string{paramPageNo, paramPageSize}

@@ -87,6 +87,11 @@ func clusterNodes(_ context.Context, s *Server, c *call) (any, error) {
 	return restResult([]nodeBody{node}), nil
 }
 
+// clusterSelf is clusterNodes for this one.
+func clusterSelf(_ context.Context, s *Server, c *call) (any, error) {
+	return restResult(s.node(c)), nil
+}
+
 // node describes this server as the call reached it.
 func (s *Server) node(c *call) nodeBody {
 	node := nodeBody{State: s.status(), Extended: nodeDetails{time.Now().UnixMilli(), true, spoken}}

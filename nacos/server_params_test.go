@@ -35,7 +35,7 @@ func TestParametersThatAreRefused(t *testing.T) {
 		f("serviceName=s"+hostPort+"&groupName="+strings.Repeat("g", 129), 400,
 			"Param 'group' is illegal, the param length should not exceed 128.\r\n")
 		f("serviceName=s"+hostPort+"&clusterName=a,b%20", 400,
-			"Instance 'clusterName' should be characters with only 0-9a-zA-Z-. (current: a,b)")
+			"Param 'cluster' is illegal, illegal characters should not appear in the param.\r\n")
 		f("serviceName=s"+hostPort+"&clusterName=a_b", 400,
 			"Instance 'clusterName' should be characters with only 0-9a-zA-Z-. (current: a_b)")
 		f("serviceName=s"+hostPort+"&clusterName="+strings.Repeat("c", 65), 400,

@@ -78,6 +78,7 @@ func routesConsole() map[string]route {
 			http.MethodDelete: open(deleteNamespace),
 		},
 		pathNodes:       {http.MethodGet: open(clusterNodes)},
+		pathSelf:        {http.MethodGet: open(clusterSelf)},
 		pathServerState: {http.MethodGet: open(serverState)},
 		pathLiveness:    {http.MethodGet: open(alive)},
 		pathReadiness:   {http.MethodGet: open(alive)},

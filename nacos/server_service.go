@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/sidebeat/sidebeat/registry"
 )
@@ -25,7 +27,7 @@ func (c *call) serviceConfig(threshold float64) (registry.ServiceConfig, error) 
 // parameters in place of Nacos.
 func (c *call) needBySpring(names ...string) error {
 	for _, name := range names {
-		if c.form.text(name) == "" {
+		if !c.form.given(name) {
 			return missing(name)
 		}
 	}
@@ -148,10 +150,10 @@ type namesBody struct {
 
 func listServices(_ context.Context, s *Server, c *call) (any, error) {
 	all := s.Store.Services(c.service.Namespace, c.service.Group)
-	from, to, err := c.paging(len(all))
-	if err != nil {
+	if err := c.need(paramPageNo, paramPageSize); err != nil {
 		return nil, err
 	}
+	from, to := c.lenientPaging(len(all), "", "")
 	body := namesBody{Count: len(all), Names: []string{}}
 	for _, service := range all[from:to] {
 		body.Names = append(body.Names, service.Name)
@@ -195,9 +197,31 @@ func readSelector(text string) (selectorBody, error) {
 	case selectNone:
 		return noSelector, nil
 	case selectLabel:
+		if !isLabels(given.Expression) {
+			return selectorBody{}, &fault{status: http.StatusInternalServerError, text: "Selector parses failed: parse expression failed!"}
+		}
 		return selectorBody{Type: selectLabel, Context: "CMDB", Expression: given.Expression}, nil
 	}
 	return selectorBody{}, badRequest("not match any type of selector!")
+}
+
+// labels is one term of a label selector, or several
+// (com.alibaba.nacos.naming.selector.interpreter.ExpressionInterpreter).
+var labels = regexp.MustCompile(`^CONSUMER\.label\.([^=&]+)=PROVIDER\.label\.([^=&]+)(?:&|$)`)
+
+// isLabels tells whether an expression compares labels with themselves, as all
+// do. What such a selector selects is up to a plugin of Nacos that knows the
+// labels; without one, as here, it selects everybody.
+func isLabels(expression string) bool {
+	rest := strings.Join(strings.Fields(expression), "")
+	for rest != "" {
+		term := labels.FindStringSubmatch(rest)
+		if term == nil || term[1] != term[2] {
+			return false
+		}
+		rest = rest[len(term[0]):]
+	}
+	return true
 }
 
 // shownSelector is readSelector of what was read before.

@@ -38,10 +38,7 @@ func subscriberList(_ context.Context, s *Server, c *call) (any, error) {
 		return nil, err
 	}
 	all := s.Store.FindSubscribers(c.service)
-	from, to, err := page(len(all), c.form.or(paramPageNo, firstPage), c.form.or(paramPageSize, subscribersPage))
-	if err != nil {
-		return nil, err
-	}
+	from, to := c.lenientPaging(len(all), firstPage, subscribersPage)
 	body := subscribersBody{Subscribers: []subscriberBody{}, Count: len(all)}
 	for _, one := range all[from:to] {
 		body.Subscribers = append(body.Subscribers, toSubscriber(one))

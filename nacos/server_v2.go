@@ -3,6 +3,7 @@ package nacos
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"github.com/sidebeat/sidebeat/registry"
 )
@@ -14,7 +15,7 @@ func routesV2() map[string]route {
 		"/v2/ns/instance": {
 			http.MethodPost:   v2(registerNameless, paramService, paramIP, paramPort),
 			http.MethodDelete: v2(deregister, paramService, paramIP, paramPort),
-			http.MethodPut:    v2(update, paramService, paramIP, paramPort),
+			http.MethodPut:    v2(updateV2, paramService, paramIP, paramPort),
 			http.MethodPatch:  patchV2.handler(),
 			http.MethodGet:    askedV2(detailV2, paramService, paramIP, paramPort),
 		},
@@ -34,7 +35,7 @@ func routesV2() map[string]route {
 		"/v2/ns/health":          {http.MethodPut: v2(setHealth, paramService, paramIP, paramPort, paramHealthy)},
 		"/v2/ns/health/instance": {http.MethodPut: v2(setHealth, paramService, paramIP, paramPort, paramHealthy)},
 		"/v2/ns/catalog/instances": {
-			http.MethodGet: askedV2(catalogInstances, paramService, paramCluster, paramPageNo, paramPageSize),
+			http.MethodGet: askedV2(membersV2, paramService, paramPageNo, paramPageSize),
 		},
 		"/v2/console/health/liveness":  {http.MethodGet: enveloped(aliveNow)},
 		"/v2/console/health/readiness": {http.MethodGet: enveloped(aliveNow)},
@@ -56,7 +57,7 @@ func routesV2() map[string]route {
 		"/v2/ns/client/service/subscriber/list": {http.MethodGet: askedV2(hearers, paramService)},
 	}
 	for _, operator := range []string{"/v2/ns/operator", "/v2/ns/ops"} {
-		table[operator+"/metrics"] = route{http.MethodGet: askedV2(metrics)}
+		table[operator+"/metrics"] = route{http.MethodGet: askedV2(metricsV2)}
 		table[operator+"/switches"] = route{
 			http.MethodGet: askedV2(switches),
 			http.MethodPut: v2(setSwitch, paramEntry, paramValue),
@@ -145,6 +146,54 @@ func detailV2(ctx context.Context, s *Server, c *call) (any, error) {
 		body.ID = &id
 	}
 	return body, nil
+}
+
+// updateV2 is update; that there is no such service is a fault of the instance.
+func updateV2(ctx context.Context, s *Server, c *call) (any, error) {
+	outcome, err := update(ctx, s, c)
+	if isRefusal(err, registry.ServiceUnknown) {
+		err = invalid(codeInstance, err.Error())
+	}
+	return outcome, err
+}
+
+// membersV2Body is the answer of catalog/instances.
+type membersV2Body struct {
+	Instances *[]hostBody `json:"instances,omitempty"` // not there when the page has none
+	Count     int         `json:"count"`
+}
+
+// membersV2 is catalogInstances for all clusters, by health or by what is
+// enabled if the call says so. The group stands in the service name.
+func membersV2(_ context.Context, s *Server, c *call) (any, error) {
+	if group, name, grouped := strings.Cut(c.service.Name, groupSeparator); grouped {
+		c.service.Group, c.service.Name = group, name
+	}
+	shows := func(parameter string, value bool) bool {
+		return c.form.text(parameter) == "" || c.truth(false, parameter) == value
+	}
+	var members []registry.Instance
+	for _, i := range s.Store.All(c.service) {
+		if shows(paramHealthyOnly, i.Healthy) && shows(paramEnabledOnly, i.Enabled) {
+			members = append(members, i)
+		}
+	}
+	body := membersV2Body{Count: len(members)}
+	if from, to := cutPage(c.number(paramPageNo, 1), c.number(paramPageSize, 0), len(members)); from < len(members) {
+		page := toHosts(members[from:to])
+		body.Instances = &page
+	}
+	return body, nil
+}
+
+// metricsV2 is metrics without one figure.
+func metricsV2(ctx context.Context, s *Server, c *call) (any, error) {
+	outcome, err := metrics(ctx, s, c)
+	if m, long := outcome.(metricsBody); long {
+		m.ResponsibleInstances = nil
+		outcome = m
+	}
+	return outcome, err
 }
 
 // listV2 is consumers with clusterName for clusters, ip for clientIP and port for

@@ -31,6 +31,7 @@ const (
 	pathOps            = "/v1/ns/ops"      // the same by another name
 	pathNamespaces     = "/v1/console/namespaces"
 	pathNodes          = "/v1/core/cluster/nodes"
+	pathSelf           = "/v1/core/cluster/self"
 	pathServerState    = "/v1/console/server/state"
 	pathLiveness       = "/v1/console/health/liveness"
 	pathReadiness      = "/v1/console/health/readiness"
@@ -65,6 +66,7 @@ const (
 	paramEnabledAlias  = "enable"
 	paramHealthy       = "healthy"
 	paramHealthyAlias  = "valid"
+	paramEnabledOnly   = "enabledOnly"
 	paramHealthyOnly   = "healthyOnly"
 	paramEphemeral     = "ephemeral"
 	paramMetadata      = "metadata"
