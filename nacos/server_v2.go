@@ -237,8 +237,11 @@ func (c *call) kindConfig() (registry.ServiceConfig, error) {
 		return registry.ServiceConfig{}, err
 	}
 	config, err := c.serviceConfig(threshold)
+	if err != nil && asFault(err).status == http.StatusBadRequest {
+		err = invalid(codeSelector, err.Error())
+	}
 	if err != nil {
-		return registry.ServiceConfig{}, invalid(codeSelector, err.Error())
+		return registry.ServiceConfig{}, err
 	}
 	return config, nil
 }

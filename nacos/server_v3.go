@@ -25,12 +25,12 @@ func routesV3() map[string]route {
 		"/v3/admin/core/state/liveness":  {http.MethodGet: enveloped(aliveNow)},
 		"/v3/admin/core/state/readiness": {http.MethodGet: enveloped(aliveNow)},
 		"/v3/admin/core/namespace/list":  {http.MethodGet: enveloped(namespacesV3)},
-		"/v3/admin/core/namespace/check": {http.MethodGet: v3(countNamespaces, paramNamespace)},
+		"/v3/admin/core/namespace/check": {http.MethodGet: askedV3(countNamespaces, paramNamespace)},
 		"/v3/admin/core/namespace": {
-			http.MethodGet:    v3(oneNamespace, paramNamespace),
+			http.MethodGet:    askedV3(oneNamespace, paramNamespace),
 			http.MethodPost:   enveloped(createNamespaceV3),
 			http.MethodPut:    enveloped(updateNamespaceV2),
-			http.MethodDelete: v3(dropNamespace, paramNamespace),
+			http.MethodDelete: askedV3(dropNamespace, paramNamespace),
 		},
 		"/v3/admin/core/cluster/node/list": {http.MethodGet: enveloped(clusterNodes)},
 		"/v3/admin/core/cluster/node/self": {http.MethodGet: enveloped(selfNode)},
@@ -72,11 +72,12 @@ func routesAdmin() map[string]route {
 		admin + "/health/checkers":                {http.MethodGet: v3(checkers)},
 		admin + "/ops/metrics":                    {http.MethodGet: v3(metricsV3)},
 		admin + "/ops/switches":                   {http.MethodGet: v3(switchesV3), http.MethodPut: v3(setSwitch, paramEntry, paramValue)},
-		admin + "/ops/log":                        {http.MethodPut: v3(logLevel, paramLogName, paramLogLevel)},
+		admin + "/ops/log":                        {http.MethodPut: askedV3(logLevel, paramLogName, paramLogLevel)},
 		admin + "/client/list":                    {http.MethodGet: v3(clients)},
-		admin + "/client":                         {http.MethodGet: v3(clientV3, paramClientID)},
-		admin + "/client/publish/list":            {http.MethodGet: v3(publishedV3, paramClientID)},
-		admin + "/client/subscribe/list":          {http.MethodGet: v3(subscribedV3, paramClientID)},
+		admin + "/client":                         {http.MethodGet: askedV3(clientV3, paramClientID)},
+		admin + "/client/publish/list":            {http.MethodGet: askedV3(publishedV3, paramClientID)},
+		admin + "/client/subscribe/list":          {http.MethodGet: askedV3(subscribedV3, paramClientID)},
+		admin + "/client/distro":                  {http.MethodGet: askedV3(responsible, paramIP, paramPort)},
 		admin + "/client/service/publisher/list":  {http.MethodGet: v3(publishersV3, paramService)},
 		admin + "/client/service/subscriber/list": {http.MethodGet: v3(hearersV3, paramService)},
 	}
@@ -88,6 +89,11 @@ func (r *call) inV3(s *Server) bool { return bytes.HasPrefix(r.path, []byte(s.co
 
 func v3(op operation, needs ...string) handler {
 	return endpoint{op: op, needs: needs, v3: true}.handler()
+}
+
+// askedV3 is one whose parameters Spring reads one by one.
+func askedV3(op operation, needs ...string) handler {
+	return endpoint{op: op, needs: needs, spring: true, v3: true}.handler()
 }
 
 // serviceV3 is an endpoint about a service.
