@@ -46,7 +46,7 @@ func TestAsSeen(t *testing.T) {
 		d.wants(t, 404, `{"code":20004,"message":"resource not found","data":"clientId [  ] not exist"}`, "GET", "/nacos/v2/ns/client?clientId=", "")
 		d.wants(t, 400, `{"code":10000,"message":"parameter missing","data":"Required request parameter 'clientId' for method parameter type String is not present"}`,
 			"GET", "/nacos/v2/ns/client", "")
-		d.wants(t, 400, `{"code":10000,"message":"parameter missing","data":"Required request parameter 'ip' for method parameter type Integer is present but converted to null"}`,
+		d.wants(t, 400, `{"code":10000,"message":"parameter missing","data":"Required request parameter 'port' for method parameter type Integer is present but converted to null"}`,
 			"PATCH", "/nacos/v2/ns/instance?"+"serviceName=s&ip=10.0.0.1&port=&weight=1&enabled=true&metadata=", "")
 
 		// Labels are compared with themselves.
@@ -80,7 +80,7 @@ func TestAsSeen(t *testing.T) {
 		d.wants(t, 400, `{"code":10000,"message":"parameter missing","data":"Required request parameter 'clientId' for method parameter type String is not present"}`,
 			"GET", v3Admin+"/client", "")
 		d.wants(t, 404, `{"code":20004,"message":"resource not found","data":"clientId [  ] not exist"}`, "GET", v3Admin+"/client/publish/list?clientId=", "")
-		d.wants(t, 400, `{"code":10000,"message":"parameter missing","data":"Required request parameter 'port' for method parameter type String is not present"}`,
+		d.wants(t, 400, `{"code":10000,"message":"parameter missing","data":"Required request parameter 'ip' for method parameter type String is not present"}`,
 			"GET", v3Admin+"/client/distro?port=8080", "")
 		d.wants(t, 500, `{"code":30000,"message":"server error","data":"`+unread+`"}`, "PUT", v3Admin+"/service",
 			`serviceName=s&protectThreshold=0&selector={"type":"label","expression":"nonsense"}`)
