@@ -93,6 +93,11 @@ func TestSignals(t *testing.T) {
 		os.Stdin.Read(make([]byte, 1))
 		os.Exit(0)
 	}
+	// Whoever runs the tests under nohup has hang-ups ignored; what is caught here
+	// is no longer ignored there.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGHUP)
+	defer signal.Stop(caught)
 	f := func(code int, signals ...syscall.Signal) {
 		t.Helper()
 		child := exec.Command(os.Args[0], "-test.run=^TestSignals$")
