@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
@@ -51,6 +52,7 @@ type Server struct {
 	TLS     *tls.Config            // nil: plain HTTP
 	Token   func() (string, error) // asked with each POST; nil or "": there is none
 	Pprof   bool                   // GET /debug/pprof/NAME, for whom a POST is open
+	Version string                 // for sidebeat_build_info in /metrics
 	LogLost func() uint64          // how many lines of the log were lost, for /metrics; nil: not counted
 
 	// Routes maps "POST /drain" to its handler; only GET and POST exist, and
@@ -272,6 +274,7 @@ func (s *Server) metrics(ctx *fasthttp.RequestCtx) {
 	if s.Metrics != nil {
 		s.Metrics(ctx)
 	}
+	metrics.WriteGaugeUint64(ctx, fmt.Sprintf("sidebeat_build_info{version=%q,goversion=%q}", s.Version, runtime.Version()), 1)
 	if s.LogLost != nil {
 		metrics.WriteCounterUint64(ctx, "sidebeat_log_lines_lost_total", s.LogLost())
 	}

@@ -95,7 +95,7 @@ func TestStatusAndMetrics(t *testing.T) {
 		t.Errorf("got %s with %v", got, header)
 	}
 	got, _ = ask(t, s, "GET", "/metrics", "")
-	if !strings.HasPrefix(got, "200 sidebeat_beats_total 7\n") || !strings.Contains(got, "\ngo_goroutines ") || !strings.Contains(got, "\nprocess_resident_memory_bytes ") {
+	if !strings.HasPrefix(got, "200 sidebeat_beats_total 7\n") || !strings.Contains(got, "\nsidebeat_build_info{version=") || !strings.Contains(got, "\ngo_goroutines ") || !strings.Contains(got, "\nprocess_resident_memory_bytes ") {
 		t.Errorf("got %.300s", got)
 	}
 }

@@ -89,7 +89,7 @@ func serve(p *parts) error {
 		return err
 	}
 	server := &admin.Server{
-		Address: p.Admin, TLS: own, Token: p.AdminToken.Value, Pprof: p.AdminPprof, Log: p.log, LogLost: p.outlet.Lost,
+		Address: p.Admin, TLS: own, Token: p.AdminToken.Value, Pprof: p.AdminPprof, Log: p.log, Version: version, LogLost: p.outlet.Lost,
 		Healthy: p.agent.Healthy, Ready: p.agent.Ready, Status: p.agent.Status, Metrics: p.agent.Metrics, Routes: p.agent.Routes(),
 	}
 	if p.Admin != admin.Off {

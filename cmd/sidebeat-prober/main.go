@@ -60,7 +60,7 @@ func serve(s *settings, outlet *run.Outlet) error {
 	}
 	p.Observe = client.ProberInside
 	server := &admin.Server{
-		Address: s.Admin, TLS: own, Token: s.AdminToken.Value, Pprof: s.AdminPprof, Log: log, LogLost: outlet.Lost, Healthy: p.Healthy, Ready: p.Ready, Status: p.Status, Metrics: p.Metrics,
+		Address: s.Admin, TLS: own, Token: s.AdminToken.Value, Pprof: s.AdminPprof, Log: log, Version: version, LogLost: outlet.Lost, Healthy: p.Healthy, Ready: p.Ready, Status: p.Status, Metrics: p.Metrics,
 		Routes: map[string]fasthttp.RequestHandler{"GET /targets": p.ServeTargets},
 	}
 	if s.Admin != admin.Off {

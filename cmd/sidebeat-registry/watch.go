@@ -37,7 +37,7 @@ type status struct {
 // newAdmin joins the parts to the registry's own HTTP.
 func (p *parts) newAdmin(own *tls.Config) *admin.Server {
 	s := &admin.Server{
-		Address: p.Admin, TLS: own, Token: p.AdminToken.Value, Pprof: p.AdminPprof, Log: p.log, LogLost: p.outlet.Lost,
+		Address: p.Admin, TLS: own, Token: p.AdminToken.Value, Pprof: p.AdminPprof, Log: p.log, Version: version, LogLost: p.outlet.Lost,
 		Healthy: p.healthy, Ready: p.ready, Status: p.status, Metrics: p.metrics,
 	}
 	if p.prober != nil {
