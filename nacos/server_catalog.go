@@ -131,14 +131,17 @@ func (s *Server) describe(services []registry.Service) (infos []registry.Service
 // for; with hasIpCount only those that have instances.
 func (s *Server) chosen(c *call) []registry.Service {
 	name, group := c.form.text(paramServiceFilter), c.form.text(paramGroupFilter)
-	filled := c.truth(false, paramHasIPCount, paramIgnoreEmpty)
+	var empty map[registry.Service]struct{}
+	if c.truth(false, paramHasIPCount, paramIgnoreEmpty) {
+		empty = s.Store.Empty(c.service.Namespace)
+	}
 	all := s.Store.Services(c.service.Namespace, "")
-	if name == "" && group == "" && !filled {
+	if name == "" && group == "" && len(empty) == 0 {
 		return all
 	}
 	var chosen []registry.Service
 	for _, service := range all {
-		if strings.Contains(service.Name, name) && strings.Contains(service.Group, group) && (!filled || s.Store.HasInstances(service)) {
+		if _, none := empty[service]; !none && strings.Contains(service.Name, name) && strings.Contains(service.Group, group) {
 			chosen = append(chosen, service)
 		}
 	}

@@ -220,14 +220,22 @@ func (s *Store) Describe(service Service) (ServiceInfo, error) {
 	return info, nil
 }
 
-// HasInstances tells whether a service has any.
-func (s *Store) HasInstances(service Service) bool {
-	service = service.normal()
-	h := s.shard(service)
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	v := h.services[service]
-	return v != nil && len(v.slots) > 0
+// Empty gives the services of a namespace that have no instances: few, because
+// they are cleaned. It looks at no other.
+func (s *Store) Empty(namespace string) map[Service]struct{} {
+	namespace = Service{Namespace: namespace}.normal().Namespace
+	empty := map[Service]struct{}{}
+	for i := range s.shards {
+		h := &s.shards[i]
+		h.mu.RLock()
+		for v := range h.idle {
+			if len(v.slots) == 0 && v.name.Namespace == namespace {
+				empty[v.name] = struct{}{}
+			}
+		}
+		h.mu.RUnlock()
+	}
+	return empty
 }
 
 // clustersOf lists the clusters that have instances.
