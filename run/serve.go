@@ -19,7 +19,7 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %q: %w", address, err)
 	}
-	return ln, nil
+	return lazyListener{ln}, nil
 }
 
 // Serve answers on the listener until the context ends, then stops taking
