@@ -96,7 +96,9 @@ func (f *files) close() error {
 		errs = append(errs, f.bolt.Close())
 	}
 	if f.lock != nil {
-		errs = append(errs, f.lock.Close())
+		// Closing alone leaves it locked for as long as a process that was just
+		// forked here has not begun its own program.
+		errs = append(errs, unix.Flock(int(f.lock.Fd()), unix.LOCK_UN), f.lock.Close())
 	}
 	f.bolt, f.lock = nil, nil
 	return errors.Join(errs...)
