@@ -131,17 +131,16 @@ func (s *Server) describe(services []registry.Service) (infos []registry.Service
 // for; with hasIpCount only those that have instances.
 func (s *Server) chosen(c *call) []registry.Service {
 	name, group := c.form.text(paramServiceFilter), c.form.text(paramGroupFilter)
-	var empty map[registry.Service]struct{}
-	if c.truth(false, paramHasIPCount, paramIgnoreEmpty) {
-		empty = s.Store.Empty(c.service.Namespace)
-	}
 	all := s.Store.Services(c.service.Namespace, "")
-	if name == "" && group == "" && len(empty) == 0 {
+	if c.truth(false, paramHasIPCount, paramIgnoreEmpty) {
+		all = s.Store.Inhabited(c.service.Namespace)
+	}
+	if name == "" && group == "" {
 		return all
 	}
 	var chosen []registry.Service
 	for _, service := range all {
-		if _, none := empty[service]; !none && strings.Contains(service.Name, name) && strings.Contains(service.Group, group) {
+		if strings.Contains(service.Name, name) && strings.Contains(service.Group, group) {
 			chosen = append(chosen, service)
 		}
 	}

@@ -102,7 +102,7 @@ func (s *Store) applyRegister(h *shard, m command) error {
 		return missing(i.Key, v != nil && len(v.slots) > 0)
 	case v == nil:
 		v = h.addService(m.service, false, now)
-		s.names.spoil()
+		s.names.note(v.name)
 	}
 	if !exists {
 		slot = h.insert(v, m.ip, m.port)
@@ -125,7 +125,7 @@ func (s *Store) persistentService(h *shard, m command, now stamp) (*service, err
 		return nil, conflict(m.service, true)
 	}
 	h.removeService(v)
-	s.names.spoil()
+	s.names.note(v.name)
 	return nil, nil
 }
 

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -153,4 +154,47 @@ func BenchmarkListAll100k(b *testing.B) {
 			page, _ = s.List(b.Context(), from)
 		}
 	}
+}
+
+// BenchmarkServices100k reads the names of 100 000 services: none came or went
+// since, one did, and those with instances while a hundred have none.
+func BenchmarkServices100k(b *testing.B) {
+	s := NewStore()
+	for i := range 100_000 {
+		if err := s.Register(b.Context(), typical(10*i, true)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	s.Services(DefaultNamespace, "")
+	b.Run("same", func(b *testing.B) {
+		for b.Loop() {
+			s.Services(DefaultNamespace, "")
+		}
+	})
+	b.Run("one", func(b *testing.B) {
+		one := typical(5, true)
+		one.Name = "shop.orders-050000-new"
+		for i := 0; b.Loop(); i++ {
+			change := func() error { return s.Register(b.Context(), one) }
+			if i%2 == 1 {
+				change = func() error {
+					return errors.Join(s.Deregister(b.Context(), one.Key), s.DeleteService(b.Context(), one.Service))
+				}
+			}
+			if err := change(); err != nil {
+				b.Fatal(err)
+			}
+			s.Services(DefaultNamespace, "")
+		}
+	})
+	b.Run("inhabited", func(b *testing.B) {
+		for i := range 100 {
+			if err := s.Deregister(b.Context(), typical(9990*i, true).Key); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for b.Loop() {
+			s.Inhabited(DefaultNamespace)
+		}
+	})
 }

@@ -53,7 +53,7 @@ func (s *Store) collect(h *shard, now stamp) (gone []Service, commands []command
 		default:
 			gone = append(gone, v.name)
 			h.removeService(v)
-			s.names.spoil()
+			s.names.note(v.name)
 		}
 	}
 	return gone, commands

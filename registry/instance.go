@@ -58,7 +58,7 @@ func (s *Store) putEphemeral(i Instance, encoded string, mustExist bool) (change
 	}
 	if v == nil {
 		v = h.addService(i.Service, true, now)
-		s.names.spoil()
+		s.names.note(v.name)
 	}
 	if !exists {
 		slot = h.insert(v, i.IP, i.Port)

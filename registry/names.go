@@ -1,50 +1,121 @@
 package registry
 
 import (
+	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 )
 
-// names keeps the sorted names of all services until one comes or goes, so that
-// reading a list by pages does not sort it once a page.
+// names keeps the sorted names of all services, so that reading a list by pages
+// sorts nothing: what came and went since is put in its place at the next
+// reading.
 type names struct {
-	changes atomic.Uint64
-
-	mu         sync.Mutex
-	built      uint64 // changes at which the lists were made, plus one
+	mu         sync.Mutex // held while shards are read, so never taken under their locks
 	all        []Service
 	persistent []Service
+
+	noting  sync.Mutex // nothing is locked under it
+	changed map[Service]struct{}
+	many    bool // too many to note: all is read anew
 }
 
-// spoil says that a service came, went or changed its kind.
-func (n *names) spoil() { n.changes.Add(1) }
+// mostNoted bounds the memory, and is about where reading all anew is no slower.
+const mostNoted = 10_000
+
+// note says that a service came, went or changed its kind.
+func (n *names) note(service Service) {
+	n.noting.Lock()
+	defer n.noting.Unlock()
+	switch {
+	case n.many:
+	case len(n.changed) == mostNoted:
+		n.changed, n.many = nil, true
+	case n.changed == nil:
+		n.changed = map[Service]struct{}{service: {}}
+	default:
+		n.changed[service] = struct{}{}
+	}
+}
+
+// noteAll says that any service may have come or gone.
+func (n *names) noteAll() {
+	n.noting.Lock()
+	defer n.noting.Unlock()
+	n.changed, n.many = nil, true
+}
+
+// take gives what was noted, sorted, and begins anew.
+func (n *names) take() (changed []Service, many bool) {
+	n.noting.Lock()
+	defer n.noting.Unlock()
+	changed, many = slices.SortedFunc(maps.Keys(n.changed), Service.Compare), n.many
+	n.changed, n.many = nil, false
+	return changed, many
+}
 
 // sorted gives all services and the persistent ones. The slices are shared.
 func (s *Store) sorted() (all, persistent []Service) {
 	n := &s.names
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	now := n.changes.Load() + 1
-	if n.built == now {
+	changed, many := n.take()
+	if many {
+		n.all, n.persistent = s.sort()
 		return n.all, n.persistent
 	}
-	n.all, n.persistent = nil, nil
+	n.all = patched(n.all, changed, func(one Service) bool {
+		_, exists := s.kind(one)
+		return exists
+	})
+	n.persistent = patched(n.persistent, changed, func(one Service) bool {
+		ephemeral, exists := s.kind(one)
+		return exists && !ephemeral
+	})
+	return n.all, n.persistent
+}
+
+// sort reads all shards.
+func (s *Store) sort() (all, persistent []Service) {
 	for i := range s.shards {
 		h := &s.shards[i]
 		h.mu.RLock()
 		for name, v := range h.services {
-			n.all = append(n.all, name)
+			all = append(all, name)
 			if !v.ephemeral {
-				n.persistent = append(n.persistent, name)
+				persistent = append(persistent, name)
 			}
 		}
 		h.mu.RUnlock()
 	}
-	slices.SortFunc(n.all, Service.Compare)
-	slices.SortFunc(n.persistent, Service.Compare)
-	n.built = now
-	return n.all, n.persistent
+	slices.SortFunc(all, Service.Compare)
+	slices.SortFunc(persistent, Service.Compare)
+	return all, persistent
+}
+
+// patched gives the list after some services changed, sorted as it is: a new
+// one, unless it is the same.
+func patched(list, changed []Service, belongs func(Service) bool) []Service {
+	var next []Service
+	for _, one := range changed {
+		at, there := slices.BinarySearchFunc(list, one, Service.Compare)
+		if there == belongs(one) {
+			continue
+		}
+		if next == nil {
+			next = make([]Service, 0, len(list)+len(changed))
+		}
+		next = append(next, list[:at]...)
+		if there {
+			at++
+		} else {
+			next = append(next, one)
+		}
+		list = list[at:]
+	}
+	if next == nil {
+		return list
+	}
+	return append(next, list...)
 }
 
 // Services lists the services of a namespace, sorted; group "" is all groups.
@@ -60,6 +131,26 @@ func (s *Store) Services(namespace, group string) []Service {
 		return one.Compare(of)
 	})
 	return slices.Clip(all[from:to])
+}
+
+// Inhabited lists the services of a namespace that have instances, sorted. It
+// looks at none of them, but at those without: few, because they are cleaned.
+// The slice may be shared and must not be changed.
+func (s *Store) Inhabited(namespace string) []Service {
+	all := s.Services(namespace, "")
+	var empty []Service
+	for i := range s.shards {
+		h := &s.shards[i]
+		h.mu.RLock()
+		for v := range h.idle {
+			if len(v.slots) == 0 {
+				empty = append(empty, v.name)
+			}
+		}
+		h.mu.RUnlock()
+	}
+	slices.SortFunc(empty, Service.Compare)
+	return patched(all, empty, func(Service) bool { return false })
 }
 
 // Namespaces lists the namespaces that have services, sorted.

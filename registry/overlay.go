@@ -131,7 +131,7 @@ func (s *Store) applyOverlay(h *shard, m command) error {
 	}
 	if v == nil {
 		v = h.addService(m.service, true, now)
-		s.names.spoil()
+		s.names.note(v.name)
 	}
 	at := place{m.ip, m.cluster, m.port}
 	o := v.overlays[at]

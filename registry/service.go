@@ -84,7 +84,7 @@ func (s *Store) startDelete(service Service) (m command, gone bool, err error) {
 		return command{op: opDelete, service: service, ephemeral: v.ephemeral}, false, nil
 	}
 	h.removeService(v)
-	s.names.spoil()
+	s.names.note(v.name)
 	return m, true, nil
 }
 
@@ -165,7 +165,7 @@ func (s *Store) configOf(h *shard, m command) (*config, error) {
 	}
 	if v == nil {
 		v = h.addService(m.service, m.ephemeral, now)
-		s.names.spoil()
+		s.names.note(v.name)
 	}
 	if v.config == nil {
 		v.config = &config{}
@@ -192,7 +192,7 @@ func (s *Store) applyDelete(h *shard, m command) error {
 		return nil
 	}
 	h.removeService(v)
-	s.names.spoil()
+	s.names.note(v.name)
 	return nil
 }
 
@@ -218,24 +218,6 @@ func (s *Store) Describe(service Service) (ServiceInfo, error) {
 		info.ProtectThreshold, info.Metadata, info.Selector = c.threshold, mustMetadata(c.metadata), c.selector
 	}
 	return info, nil
-}
-
-// Empty gives the services of a namespace that have no instances: few, because
-// they are cleaned. It looks at no other.
-func (s *Store) Empty(namespace string) map[Service]struct{} {
-	namespace = Service{Namespace: namespace}.normal().Namespace
-	empty := map[Service]struct{}{}
-	for i := range s.shards {
-		h := &s.shards[i]
-		h.mu.RLock()
-		for v := range h.idle {
-			if len(v.slots) == 0 && v.name.Namespace == namespace {
-				empty[v.name] = struct{}{}
-			}
-		}
-		h.mu.RUnlock()
-	}
-	return empty
 }
 
 // clustersOf lists the clusters that have instances.

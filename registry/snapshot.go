@@ -238,7 +238,7 @@ func (s *Store) replace(by image) (changed []Service) {
 		s.restore(&by.services[i], now)
 		changed = append(changed, by.services[i].name)
 	}
-	s.names.spoil()
+	s.names.noteAll()
 	return changed
 }
 

@@ -282,34 +282,3 @@ func TestIDGoesAndComesWithEachRegistration(t *testing.T) {
 		}
 	})
 }
-
-// Empty knows the services without instances, whatever became of those, and no
-// others.
-func TestEmpty(t *testing.T) {
-	live(t, func(l life) {
-		is := func(names ...string) {
-			l.Helper()
-			want := map[Service]struct{}{}
-			for _, name := range names {
-				want[Service{DefaultNamespace, DefaultGroup, name}] = struct{}{}
-			}
-			if diff := cmp.Diff(want, l.Empty("")); diff != "" {
-				l.Errorf("-want +got:\n%s", diff)
-			}
-		}
-		l.register(eph("a", "1"), eph("b", "1"), per("p", "1"))
-		is()
-		l.ok(l.CreateService(l.Context(), ServiceConfig{Service: Service{Name: "c"}}))
-		l.ok(l.CreateService(l.Context(), ServiceConfig{Service: Service{Namespace: "other", Name: "d"}}))
-		is("c")
-		l.ok(l.Deregister(l.Context(), eph("a", "1").Key))
-		l.ok(l.Deregister(l.Context(), per("p", "1").Key))
-		is("a", "c", "p")
-		l.register(eph("a", "2"))
-		is("c", "p")
-		l.pass(40 * time.Second) // b goes silent
-		is("a", "b", "c", "p")
-		l.pass(2 * time.Minute)
-		is()
-	})
-}
