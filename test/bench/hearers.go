@@ -25,7 +25,12 @@ const (
 
 // pushes measures how long 1000 subscribers wait for a change of one among 1000
 // instances, and what it costs the registry.
-func (b *bench) pushes(ctx context.Context, registry *process, address string) error {
+func (b *bench) pushes(ctx context.Context) error {
+	registry, address, err := b.crowded(ctx, b.temp+"/pushes")
+	if err != nil {
+		return err
+	}
+	defer registry.stop(15)
 	heard := make(chan struct{}, hearers)
 	all := make([]*net.UDPConn, 0, hearers)
 	defer func() {

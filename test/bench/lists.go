@@ -23,24 +23,25 @@ const lasting = `{"preserved.heart.beat.timeout":"3600000","preserved.ip.delete.
 
 const listPath = "/nacos/v1/ns/instance/list?serviceName=DEFAULT_GROUP%40%40crowd&namespaceId=public&clusters=&healthyOnly=false"
 
-// lists measures reads: the list of a service with 1000 instances, a change
-// among them pushed to 1000 subscribers, coming and going, and a page of a
-// catalog of 100 000 services.
+// lists holds the list of a service with 1000 instances against a bare handler.
 func (b *bench) lists(ctx context.Context) error {
-	registry, address, _, err := b.startRegistry(ctx, b.temp+"/lists")
+	registry, address, err := b.crowded(ctx, b.temp+"/lists")
 	if err != nil {
 		return err
 	}
 	defer registry.stop(15)
-	if err := each(crowd, func(i int) error { return post(address, crowdMember(i, 1)) }); err != nil {
-		return err
+	name := fmt.Sprintf("list of %d instances", crowd)
+	whole := func(body []byte) bool { return strings.Count(string(body), `"ip"`) == crowd }
+	return b.beside(ctx, registry, address, question{name, listPath, "aim 3.00 at most"}, whole)
+}
+
+// crowded starts a registry with one service of many instances.
+func (b *bench) crowded(ctx context.Context, data string) (*process, string, error) {
+	registry, address, _, err := b.startRegistry(ctx, data)
+	if err != nil {
+		return nil, "", err
 	}
-	for _, part := range []func(context.Context, *process, string) error{b.compareLists, b.pushes, b.churn, b.catalog} {
-		if err := part(ctx, registry, address); err != nil {
-			return err
-		}
-	}
-	return nil
+	return registry, address, each(crowd, func(i int) error { return post(address, crowdMember(i, 1)) })
 }
 
 func crowdMember(i int, weight float64) url.Values {
@@ -84,39 +85,47 @@ func post(address string, params url.Values) error {
 
 func get(path string) []byte { return []byte("GET " + path + " HTTP/1.1\r\n" + beatHeaders + "\r\n") }
 
-// compareLists holds the list against a bare handler of the same bytes.
-func (b *bench) compareLists(ctx context.Context, registry *process, address string) error {
-	status, body, err := fasthttp.Get(nil, "http://"+address+listPath)
-	if err != nil || status != fasthttp.StatusOK || strings.Count(string(body), `"ip"`) != crowd {
-		return fmt.Errorf("the list was answered %d %.100q: %w", status, body, err)
+// question is what is read from the registry.
+type question struct{ name, path, aim string }
+
+// beside holds the CPU of an answer against that of a bare handler which
+// writes the same bytes.
+func (b *bench) beside(ctx context.Context, registry *process, address string, q question, right func(body []byte) bool) error {
+	status, body, err := fasthttp.Get(nil, "http://"+address+q.path)
+	if err != nil || status != fasthttp.StatusOK || !right(body) {
+		return fmt.Errorf("%s was answered %d %.100q: %w", q.path, status, body, err)
 	}
 	bare, bareAddress, err := b.bare(ctx, body)
 	if err != nil {
 		return err
 	}
 	defer bare.stop(9)
-	requests := [][]byte{get(listPath)}
-	whole := func(got []byte) bool { return len(got) == len(body) }
+	requests := [][]byte{get(q.path)}
+	same := func(got []byte) bool { return len(got) == len(body) }
 	var ratios, ours []float64
 	for range b.rounds + 1 { // the first one warms up
-		theirs, err := perRequest(ctx, bare, bareAddress, requests, whole)
+		theirs, err := perRequest(ctx, bare, bareAddress, requests, same)
 		if err != nil {
 			return err
 		}
-		own, err := perRequest(ctx, registry, address, requests, whole)
+		own, err := perRequest(ctx, registry, address, requests, same)
 		if err != nil {
 			return err
 		}
 		ratios, ours = append(ratios, float64(own)/float64(theirs)), append(ours, float64(own))
 	}
-	what := fmt.Sprintf("list of %d instances (%d kB)", crowd, len(body)/1000)
-	report("CPU, "+what+", of a bare handler's", spread(ratios[1:]), "aim 3.00 at most")
-	report("us of CPU, "+what, fmt.Sprintf("%.0f", median(ours[1:])/1e3), "")
+	report("CPU of a bare handler's, "+q.name, spread(ratios[1:]), q.aim)
+	report(fmt.Sprintf("us of CPU, %s (%d bytes)", q.name, len(body)), fmt.Sprintf("%.0f", median(ours[1:])/1e3), "")
 	return nil
 }
 
 // churn measures ephemeral instances that come and go.
-func (b *bench) churn(ctx context.Context, registry *process, address string) error {
+func (b *bench) churn(ctx context.Context) error {
+	registry, address, _, err := b.startRegistry(ctx, b.temp+"/churn")
+	if err != nil {
+		return err
+	}
+	defer registry.stop(15)
 	requests := make([][]byte, 2*beatInstances) // a multiple of the connections apart: each takes out what it brought
 	for i := range beatInstances {
 		service, ip := beatAddress(i)
@@ -143,30 +152,50 @@ func (b *bench) churn(ctx context.Context, registry *process, address string) er
 }
 
 // catalog measures pages of 100 000 services.
-func (b *bench) catalog(ctx context.Context, registry *process, address string) error {
+func (b *bench) catalog(ctx context.Context) error {
+	registry, address, _, err := b.startRegistry(ctx, b.temp+"/catalog")
+	if err != nil {
+		return err
+	}
+	defer registry.stop(15)
 	fill := func(i int) error { return post(address, member(fmt.Sprintf("catalog-%06d", i), "10.3.0.1", 1)) }
 	if err := each(services, fill); err != nil {
 		return err
 	}
+	of := fmt.Sprintf("catalog of %d: ", services)
 	const page = "/nacos/v1/ns/catalog/services?namespaceId=public&pageSize=20&pageNo="
-	for _, kind := range []struct{ name, path string }{
-		{"the first page", page + "1"},
-		{"a page in the middle", page + "2500"},
-		{"those with an instance", page + "2500&hasIpCount=true"},
-		{"those whose name has 9999", page + "1&serviceNameParam=9999"},
-		{"v2, a page in the middle", "/nacos/v2/ns/service/list?pageNo=2500&pageSize=20"},
+	for _, q := range []question{
+		{of + "first page", page + "1", ""},
+		{of + "middle page", page + "2500", ""},
+		{of + "hasIpCount", page + "2500&hasIpCount=true", ""},
+		{of + "name with 9999", page + "1&serviceNameParam=9999", ""},
+		{of + "v2", "/nacos/v2/ns/service/list?pageNo=2500&pageSize=20", ""},
+		{of + "v3", "/nacos/v3/admin/ns/service/list?pageNo=2500&pageSize=20", ""},
 	} {
-		requests := [][]byte{get(kind.path)}
 		there := func(body []byte) bool { return strings.Contains(string(body), "catalog-") }
-		var costs []float64
-		for range b.rounds + 1 {
-			cost, err := perRequest(ctx, registry, address, requests, there)
-			if err != nil {
-				return err
-			}
-			costs = append(costs, float64(cost))
+		if err := b.beside(ctx, registry, address, q, there); err != nil {
+			return err
 		}
-		report(fmt.Sprintf("us of CPU, catalog of %d: %s", services, kind.name), fmt.Sprintf("%.0f", median(costs[1:])/1e3), "")
 	}
+	return b.growingCatalog(ctx, registry, address, get(page+"2500"))
+}
+
+// growingCatalog measures pages while each finds a service more than the one
+// before.
+func (b *bench) growingCatalog(ctx context.Context, registry *process, address string, page []byte) error {
+	requests := make([][]byte, 2*beatInstances)
+	for i := range requests {
+		requests[i] = page
+		if i/connections%2 == 0 { // each connection does both in turn
+			requests[i] = []byte("POST /nacos/v1/ns/instance?" + member(fmt.Sprintf("grown-%06d", i), "10.3.0.1", 1).Encode() +
+				" HTTP/1.1\r\n" + beatHeaders + "Content-Length: 0\r\n\r\n")
+		}
+	}
+	answered := func(body []byte) bool { return string(body) == "ok" || strings.Contains(string(body), "catalog-") }
+	cost, err := perRequest(ctx, registry, address, requests, answered)
+	if err != nil {
+		return err
+	}
+	report(fmt.Sprintf("us of CPU, catalog of %d: a service comes, then a page", services), fmt.Sprintf("%.0f", 2*float64(cost)/1e3), "")
 	return nil
 }

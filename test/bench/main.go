@@ -33,7 +33,7 @@ func main() {
 	flag.StringVar(&b.bin, "bin", "bin", "folder of the binaries")
 	flag.IntVar(&b.rounds, "rounds", 7, "interleaved rounds of each comparison")
 	flag.DurationVar(&b.agent, "agent", 5*time.Minute, "how long the agent runs before its footprint is read")
-	only := flag.String("only", "", "one measurement: beats, lists, memory, probes, start or agent")
+	only := flag.String("only", "", "one measurement: beats, lists, pushes, churn, catalog, memory, probes, start or agent")
 	flag.Parse()
 	ctx, stop := run.UntilSignal(context.Background())
 	defer stop()
@@ -55,7 +55,9 @@ func (b *bench) all(ctx context.Context, only string) (err error) {
 		name string
 		do   func(context.Context) error
 	}{
-		{"beats", b.beats}, {"lists", b.lists}, {"memory", b.memory}, {"probes", b.probes}, {"start", b.start}, {"agent", b.footprint},
+		{"beats", b.beats},
+		{"lists", b.lists}, {"pushes", b.pushes}, {"churn", b.churn}, {"catalog", b.catalog},
+		{"memory", b.memory}, {"probes", b.probes}, {"start", b.start}, {"agent", b.footprint},
 	}
 	for _, p := range parts {
 		if only != "" && only != p.name {
