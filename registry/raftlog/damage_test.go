@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -97,6 +98,43 @@ func opened(t *testing.T, folder string, commands []string) error {
 		t.Error(err)
 	}
 	return nil
+}
+
+// An entry is no command any more when one bit of its type flips, and raft would
+// pass over it.
+func TestFlippedTypes(t *testing.T) {
+	t.Parallel()
+	folder, commands := filled(t)
+	content, err := os.ReadFile(filepath.Join(folder, "raft.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const command = "\xa4Type\x00" // as msgpack writes the field
+	refused, at := 0, 0
+	for n := 0; ; n++ {
+		next := strings.Index(string(content[at:]), command)
+		if next < 0 {
+			break
+		}
+		if at += next + len(command); n%150 > 2 {
+			continue
+		}
+		broken := t.TempDir()
+		if err := os.CopyFS(broken, os.DirFS(folder)); err != nil {
+			t.Fatal(err)
+		}
+		flipped := slices.Clone(content)
+		flipped[at-1] = 1 << (n % 150)
+		if err := os.WriteFile(filepath.Join(broken, "raft.db"), flipped, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if opened(t, broken, commands) != nil {
+			refused++
+		}
+	}
+	if refused == 0 {
+		t.Error("no entry that lost its type was noticed")
+	}
 }
 
 // Whatever bit of whatever file flips: Open refuses, or nothing is lost.

@@ -120,10 +120,13 @@ func (f *files) proveEntries(first, last uint64) (term uint64, err error) {
 			return 0, fmt.Errorf("entry %d is not the one that was written", i)
 		}
 		term = entry.Term
-		if entry.Type == raft.LogCommand {
+		switch {
+		case entry.Type == raft.LogCommand:
 			_, err = unseal(entry.Data)
-		} else if entry.Type == raft.LogConfiguration {
+		case entry.Type == raft.LogConfiguration:
 			err = f.proveConfiguration(entry.Data)
+		case len(entry.Data) > 0: // a command whose type has changed: raft would pass over it
+			err = errors.New("an entry of its type has no data")
 		}
 		if err != nil {
 			return 0, fmt.Errorf("entry %d is not the one that was written: %w", i, err)
