@@ -2,7 +2,6 @@ package nacos
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
@@ -68,22 +67,9 @@ func (s *Server) HTTP() *fasthttp.Server {
 		SecureErrorLogMessage: true, // a query may hold a password
 		Logger:                connectionLog{s.Log},
 		ErrorHandler:          refuseRequest,
-	}
-}
+		HeaderReceived:        new(bodies).limit,
 
-// refuseRequest answers what is no request this server reads.
-func refuseRequest(ctx *fasthttp.RequestCtx, err error) {
-	var small *fasthttp.ErrSmallBuffer
-	var slow interface{ Timeout() bool }
-	switch {
-	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		writeBody(ctx, http.StatusRequestEntityTooLarge, typeText, "the body is larger than 1 MiB")
-	case errors.As(err, &small):
-		writeBody(ctx, http.StatusRequestHeaderFieldsTooLarge, typeText, "request line and headers are larger than 32 KiB")
-	case errors.As(err, &slow) && slow.Timeout():
-		writeBody(ctx, http.StatusRequestTimeout, typeText, "the request took longer than 10 s")
-	default:
-		writeBody(ctx, http.StatusBadRequest, typeText, "this is no HTTP request")
+		DisablePreParseMultipartForm: true,
 	}
 }
 
@@ -131,6 +117,7 @@ func (s *Server) Handler() fasthttp.RequestHandler {
 		s.serve(table, r)
 		r.ctx, r.path, r.metadata = nil, nil, nil
 		calls.Put(r)
+		release(ctx)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"html"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -191,11 +192,11 @@ func (r *call) writeList(before string, l shownList, after string) {
 	answer := &r.ctx.Response
 	answer.SetStatusCode(http.StatusOK)
 	answer.Header.SetContentType(typeJSON)
-	answer.SetBodyString(before)
-	answer.AppendBody(l.head)
-	answer.AppendBody(strconv.AppendInt(r.scratch[:0], l.moment, 10))
-	answer.AppendBody(l.tail)
-	answer.AppendBodyString(after)
+	const moment = 20 // bytes at most
+	b := slices.Grow(answer.SwapBody(nil)[:0], len(before)+len(l.head)+moment+len(l.tail)+len(after))
+	b = append(append(b, before...), l.head...)
+	b = strconv.AppendInt(b, l.moment, 10)
+	answer.SwapBody(append(append(b, l.tail...), after...))
 }
 
 func (r *call) write(status int, contentType, body string) {
