@@ -84,7 +84,7 @@ const (
 // Validate gives all complaints, each with the variable, its value and what
 // would be right. It reads the file of apps.
 func (c *Config) Validate() error {
-	faults := []error{c.validateRegistries(), c.validatePodIP()}
+	faults := []error{c.validateRegistries(), c.validatePodIP(), setting.CheckListen("SIDEBEAT_ADMIN", c.Admin, "off")}
 	if c.Username == "" && c.Password.String() != "" {
 		faults = append(faults, errors.New("cannot use SIDEBEAT_PASSWORD: SIDEBEAT_USERNAME is missing"))
 	}

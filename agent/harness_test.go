@@ -223,7 +223,7 @@ func (l *lines) all() string {
 
 func usual() Config {
 	var c Config
-	c.Nacos = []string{"http://127.0.0.1:8848"}
+	c.Nacos, c.Admin = []string{"http://127.0.0.1:8848"}, "127.0.0.1:9180"
 	c.App = App{
 		Service: "orders", Address: "10.0.0.7:8080", Namespace: "public", Group: "DEFAULT_GROUP", Cluster: "DEFAULT", Ephemeral: true,
 		CheckMode: "all", CheckInterval: 2 * time.Second, CheckTimeout: time.Second, CheckRise: 1, CheckFall: 3,

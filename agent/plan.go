@@ -192,6 +192,9 @@ func (f *faults) checks(a App, p *plan) {
 		if err := s.CheckFiles(); err != nil { // while somebody reads what is said (TwiN/gatus#541)
 			f.add("check", s.Label(), "%v", err)
 		}
+		if s.Portless() {
+			f.add("check", s.Label(), "a tcp check needs a port: tcp://host:port")
+		}
 		if s.Timeout() >= a.CheckInterval && s.Timeout() > 0 {
 			f.add("check", s.Label(), "its timeout must be shorter than %s=%v", f.name("check_interval"), a.CheckInterval)
 		}

@@ -46,6 +46,10 @@ func (s Spec) At(host string, port uint16) Spec {
 	return s
 }
 
+// Portless tells of a TCP check that names no port, which nobody can ask before
+// At gives it one.
+func (s Spec) Portless() bool { return s.scheme == "tcp" && s.port == 0 }
+
 func (s Spec) remote() bool {
 	return s.scheme == "http" || s.scheme == "https" || s.scheme == "tcp"
 }

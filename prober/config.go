@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -50,7 +51,7 @@ const (
 
 // Validate joins what is wrong with the settings of the prober's own.
 func (c *Config) Validate() error {
-	faults := []error{c.Probe.Validate()}
+	faults := []error{c.Probe.Validate(), setting.CheckListen("SIDEBEAT_ADMIN", c.Admin, "off")}
 	if len(c.Nacos) == 0 {
 		faults = append(faults, errors.New(`cannot use SIDEBEAT_NACOS="": give at least one registry, as http://nacos:8848`))
 	}
@@ -72,6 +73,9 @@ func wrongURL(server string) string {
 		return "give http(s)://host:port[/context]"
 	case u.User != nil:
 		return "name and password belong in SIDEBEAT_USERNAME and SIDEBEAT_PASSWORD"
+	}
+	if n, err := strconv.ParseUint(u.Port(), 10, 16); u.Port() != "" && (err != nil || n == 0) {
+		return "the port must be a number from 1 to 65535"
 	}
 	return ""
 }

@@ -67,6 +67,9 @@ func join(warn io.Writer) (*parts, error) {
 	client, clientErr := nacos.NewClient(nacos.ClientConfig{
 		Servers: p.Nacos, Username: p.Username, Password: p.Password.Value, TLS: secure, Version: version, Log: p.log,
 	})
+	if clientErr != nil {
+		clientErr = fmt.Errorf("cannot use SIDEBEAT_NACOS: %w", clientErr)
+	}
 	if err := errors.Join(err, clientErr); err != nil {
 		return nil, err
 	}

@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net"
-	"strconv"
 	"strings"
 	"time"
 
@@ -60,16 +58,7 @@ func (a *Access) Validate() error {
 
 // Validate joins what is wrong with the registry's own settings.
 func (c *Config) Validate() error {
-	var faults []error
-	check := func(name, address string) {
-		if why := wrongAddress(address); why != "" {
-			faults = append(faults, fmt.Errorf("cannot use %s=%q: %s", name, address, why))
-		}
-	}
-	check("SIDEBEAT_LISTEN", c.Listen)
-	if c.Admin != admin.Off {
-		check("SIDEBEAT_ADMIN", c.Admin)
-	}
+	faults := []error{setting.CheckListen("SIDEBEAT_LISTEN", c.Listen), setting.CheckListen("SIDEBEAT_ADMIN", c.Admin, admin.Off)}
 	if strings.ContainsRune(c.Data, 0) {
 		faults = append(faults, errors.New("cannot use SIDEBEAT_DATA: a path holds no NUL"))
 	}
@@ -77,19 +66,4 @@ func (c *Config) Validate() error {
 		faults = append(faults, fmt.Errorf("cannot use SIDEBEAT_ADMIN=%q: SIDEBEAT_LISTEN is the same; give another port", c.Admin))
 	}
 	return errors.Join(faults...)
-}
-
-// wrongAddress tells what is wrong with an address to listen on.
-func wrongAddress(address string) string {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return "give host:port, for example 127.0.0.1:8848, :8848 or [::1]:8848"
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
-		return "the port must be a number, 0 to 65535; 0 takes a free one"
-	}
-	if strings.ContainsAny(host, " /") {
-		return "the host must be a name or an address without blanks"
-	}
-	return ""
 }
