@@ -66,7 +66,7 @@ func readKind(a answer) (kind, error) {
 // ProberInside tells whether the registry says that a prober runs inside it.
 // A registry that is not ours never says so.
 func (c *Client) ProberInside(ctx context.Context) (inside bool, err error) {
-	err = c.try(ctx, task{what: "ask for the state", on: "the registry"}, func(ctx context.Context, s *server) error {
+	err = c.try(ctx, task{what: "ask for the state of", on: "the registry"}, func(ctx context.Context, s *server) error {
 		k, err := c.kindOf(ctx, s)
 		inside = k.inside
 		return err
