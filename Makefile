@@ -11,16 +11,20 @@ export VERSION
 # user and is of no use; VERSION goes in by the linker instead.
 export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
+# Built as the programs are, so that what they share is compiled once, and run
+# without `go run`, which ends with 1 after Ctrl-C.
+LOCAL = echo 'compiling, which takes a minute the first time ...' && mkdir -p build && CGO_ENABLED=0 go build -trimpath -tags grpcnotrace -o build/local ./deploy/local && exec build/local
+
 .PHONY: help run demo test compat check build bench fuzz image release arrows settings clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
 run: ## registry, prober, two small apps and an agent on this machine; Ctrl-C ends all
-	@go run ./deploy/local run
+	@$(LOCAL) run
 
 demo: ## the life of an app and of a persistent instance, played in under a minute
-	@go run ./deploy/local demo
+	@$(LOCAL) demo
 
 test: ## all tests; what they print (build/test.log) may hold no secret
 	CGO_ENABLED=0 .ci/test.sh

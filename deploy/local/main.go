@@ -19,7 +19,7 @@ import (
 )
 
 func main() {
-	// When `go run` above us is killed we end too, and our children with us.
+	// When make above us is killed we end too, and our children with us.
 	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGTERM), 0, 0, 0)
 	ctx, stop := run.UntilSignal(context.Background())
 	defer stop()
