@@ -3,10 +3,12 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 
 	"github.com/sidebeat/sidebeat/check"
+	"github.com/sidebeat/sidebeat/netpolicy"
 	"github.com/sidebeat/sidebeat/setting"
 )
 
@@ -23,6 +25,9 @@ type Config struct {
 
 	setting.RegistryTLS
 	setting.Listeners
+
+	CheckAllow netpolicy.List `split_words:"true" desc:"the only addresses that checks may contact: CIDRs with or without ports, as 127.0.0.0/8 or [fd00::/8]:1-1023, comma separated; unset: all that are not special"`
+	CheckDeny  netpolicy.List `split_words:"true" desc:"addresses checks never contact, written as above; they win over those"`
 
 	// PodIP is the variable POD_IP, which Kubernetes fills by the downward API.
 	// It is no setting of ours, so whoever loads the settings fills it in.
@@ -80,6 +85,14 @@ const (
 	Disable    OnDown = "disable"    // hidden from consumers, beats go on
 	Silent     OnDown = "silent"     // nothing is sent: the registry finds out by itself
 )
+
+// Policy says what checks may contact, never what is the agent's or the
+// registry's own.
+func (c *Config) Policy(own func(netip.AddrPort) bool) netpolicy.Policy {
+	policy := netpolicy.Agent()
+	policy.Allow, policy.Deny, policy.Own = c.CheckAllow, c.CheckDeny, own
+	return policy
+}
 
 // Validate gives all complaints, each with the variable, its value and what
 // would be right. It reads the file of apps.

@@ -29,11 +29,11 @@ func (a *Asker) each(ctx context.Context, start time.Time, host string, port uin
 	var failed []Answer
 	var tried []string
 	for i, addr := range addrs {
-		if err := a.policy.Check(addr); err != nil {
+		target := netip.AddrPortFrom(addr, port)
+		if err := a.policy.Check(target); err != nil {
 			failed = append(failed, fault(ctx, start, err))
 			continue
 		}
-		target := netip.AddrPortFrom(addr, port)
 		err := share(ctx, len(addrs)-i, func(ctx context.Context) error { return try(ctx, target) })
 		if err == nil {
 			return Answer{}, true

@@ -139,7 +139,7 @@ func TestSilentNameServerLeavesNothing(t *testing.T) {
 // Every address of a name is judged, by what is dialled and not by what is
 // written, at every hop.
 func TestPolicyIsAsked(t *testing.T) {
-	a := NewAsker(netpolicy.Policy{DenySpecial: true, AllowLoopback: true, Denied: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}})
+	a := NewAsker(netpolicy.Policy{DenySpecial: true, AllowLoopback: true, Deny: netpolicy.List{{Prefix: netip.MustParsePrefix("127.0.0.2/32"), Last: 65535}}})
 	defer a.Close()
 	canary := stub(t, "127.0.0.2:0", func(net.Conn, string) { t.Error("a denied address was contacted") })
 	_, port, _ := net.SplitHostPort(canary)
@@ -149,8 +149,8 @@ func TestPolicyIsAsked(t *testing.T) {
 		"meta.test":   {addrs: []string{"169.254.169.254", "fd00:ec2::254"}},
 	})
 	for _, scheme := range []string{"http://", "https://", "tcp://"} {
-		expect(t, a, scheme+canary, Unknown, "cannot contact 127.0.0.2 (in 127.0.0.2/32)")
-		expect(t, a, scheme+"denied.test.:"+port, Unknown, "cannot contact 127.0.0.2 (in 127.0.0.2/32)")
+		expect(t, a, scheme+canary, Unknown, "cannot contact 127.0.0.2 (in 127.0.0.2)")
+		expect(t, a, scheme+"denied.test.:"+port, Unknown, "cannot contact 127.0.0.2 (in 127.0.0.2)")
 		expect(t, a, scheme+"[::ffff:127.0.0.2]:"+port, Unknown, "cannot contact")
 		expect(t, a, scheme+"meta.test.:80", Unknown, "cannot contact")
 		expect(t, a, scheme+"169.254.169.254:80", Unknown, "cannot contact 169.254.169.254 (cloud metadata)")

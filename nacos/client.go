@@ -86,7 +86,7 @@ func NewClient(config ClientConfig) (*Client, error) {
 	if version == "" {
 		version = "0"
 	}
-	c.transport = newTransport(config, c.pool.dialed)
+	c.transport = newTransport(config, c.pool)
 	c.http = newResty(c.transport, version)
 	return c, nil
 }

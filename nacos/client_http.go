@@ -41,14 +41,18 @@ type request struct {
 // newTransport makes the transport that every call of a client goes through.
 // It resolves a name with each connection it opens, speaks HTTP/1.1 only, and
 // knows a proxy only when one is given.
-func newTransport(config ClientConfig, opened func(endpoint string)) *http.Transport {
+func newTransport(config ClientConfig, known *pool) *http.Transport {
 	dial := config.Dial
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: attemptTime, KeepAlive: idleTime}).DialContext
 	}
 	open := func(ctx context.Context, network, endpoint string) (net.Conn, error) {
-		opened(endpoint)
-		return dial(ctx, network, endpoint)
+		known.dialed(endpoint)
+		conn, err := dial(ctx, network, endpoint)
+		if err == nil {
+			known.reached(endpoint, conn.RemoteAddr().String())
+		}
+		return conn, err
 	}
 	return &http.Transport{
 		Proxy:                  config.Proxy,

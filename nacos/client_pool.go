@@ -3,6 +3,7 @@ package nacos
 import (
 	"cmp"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -29,6 +30,8 @@ type server struct {
 	epoch uint64    // connections opened when it said so
 	dials uint64    // connections opened to it so far
 	full  bool      // wants full beats
+
+	addrs []netip.Addr // of the latest connections
 }
 
 // pool orders the servers of a round: the healthy one that answered last, the
@@ -43,7 +46,11 @@ type pool struct {
 func newPool(list []serverURL) *pool {
 	p := &pool{}
 	for _, a := range list {
-		p.servers = append(p.servers, &server{serverURL: a, base: a.String()})
+		s := &server{serverURL: a, base: a.String()}
+		if addr, err := netip.ParseAddr(a.host); err == nil {
+			s.addrs = []netip.Addr{addr.Unmap().WithZone("")}
+		}
+		p.servers = append(p.servers, s)
 	}
 	return p
 }

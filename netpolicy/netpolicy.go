@@ -15,9 +15,14 @@ var ErrDenied = errors.New("denied by network policy")
 // Policy says which addresses may be contacted. The zero value allows every
 // valid address.
 type Policy struct {
-	DenySpecial   bool           // refuses loopback, link-local, multicast, unspecified and reserved addresses, and cloud metadata services
-	AllowLoopback bool           // with DenySpecial: loopback is allowed all the same
-	Denied        []netip.Prefix // refused in addition, whatever else is set
+	DenySpecial   bool // refuses loopback, link-local, multicast, unspecified and reserved addresses, and cloud metadata services
+	AllowLoopback bool // with DenySpecial: loopback is allowed all the same
+	Allow         List // when there is one: nothing outside it is contacted; what is special stays refused
+	Deny          List // refused whatever else is set
+
+	// Own tells which addresses belong to the program itself or to its
+	// registry: they are refused. It is asked by many goroutines.
+	Own func(netip.AddrPort) bool
 }
 
 // Prober is what a server-side prober may contact: it is told by its tenants
@@ -26,34 +31,42 @@ func Prober(allowLoopback bool) Policy {
 	return Policy{DenySpecial: true, AllowLoopback: allowLoopback}
 }
 
-// Check returns nil when addr may be contacted, else an error that says why and
-// wraps ErrDenied. An IPv6 address that carries an IPv4 address (mapped,
+// Agent is what a sidecar may contact: its app, which lives on loopback.
+func Agent() Policy { return Prober(true) }
+
+// Check returns nil when target may be contacted, else an error that says why
+// and wraps ErrDenied. An IPv6 address that carries an IPv4 address (mapped,
 // NAT64, 6to4) must pass both as what it is and as what it carries.
-func (p Policy) Check(addr netip.Addr) error {
+func (p Policy) Check(target netip.AddrPort) error {
+	addr := target.Addr()
 	if !addr.IsValid() {
 		return fmt.Errorf("cannot contact an invalid address: %w", ErrDenied)
 	}
 	bare := addr.Unmap().WithZone("")
-	forms := []netip.Addr{bare}
-	if inner, ok := Carried(bare); ok {
-		forms = append(forms, inner)
+	why := p.refusal(netip.AddrPortFrom(bare, target.Port()))
+	if inner, ok := Carried(bare); ok && why == "" {
+		why = p.refusal(netip.AddrPortFrom(inner, target.Port()))
 	}
-	for _, form := range forms {
-		if why := p.refusal(form); why != "" {
-			return fmt.Errorf("cannot contact %s (%s): %w", addr, why, ErrDenied)
-		}
+	if why != "" {
+		return fmt.Errorf("cannot contact %s (%s): %w", addr, why, ErrDenied)
 	}
 	return nil
 }
 
-func (p Policy) refusal(addr netip.Addr) string {
-	for _, prefix := range p.Denied {
-		if prefix.Contains(addr) {
-			return "in " + prefix.String()
+func (p Policy) refusal(target netip.AddrPort) string {
+	if r, ok := p.Deny.find(target); ok {
+		return "in " + r.String()
+	}
+	if p.DenySpecial && !(p.AllowLoopback && target.Addr().IsLoopback()) {
+		if why := Special(target.Addr()); why != "" {
+			return why
 		}
 	}
-	if !p.DenySpecial || p.AllowLoopback && addr.IsLoopback() {
-		return ""
+	if _, ok := p.Allow.find(target); !ok && len(p.Allow) > 0 {
+		return "not in " + p.Allow.String()
 	}
-	return Special(addr)
+	if p.Own != nil && p.Own(target) {
+		return "own port"
+	}
+	return ""
 }

@@ -2,6 +2,7 @@ package netpolicy
 
 import (
 	"errors"
+	"net"
 	"net/netip"
 	"strings"
 	"testing"
@@ -78,7 +79,11 @@ func TestCarried(t *testing.T) {
 func TestCheck(t *testing.T) {
 	f := func(p Policy, addr, why string) {
 		t.Helper()
-		err := p.Check(netip.MustParseAddr(addr))
+		target, withPort := netip.ParseAddrPort(addr)
+		if withPort != nil {
+			target = netip.AddrPortFrom(netip.MustParseAddr(addr), 80)
+		}
+		err := p.Check(target)
 		switch {
 		case why == "" && err != nil:
 			t.Errorf("%+v %s: %v", p, addr, err)
@@ -102,18 +107,160 @@ func TestCheck(t *testing.T) {
 	f(Prober(true), "169.254.169.254", "cloud metadata")
 	f(Prober(true), "64:ff9b::a9fe:a9fe", "cloud metadata")
 	f(Prober(true), "2002:a9fe:a9fe::1", "cloud metadata")
-	own := Policy{DenySpecial: true, AllowLoopback: true, Denied: []netip.Prefix{
-		netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("127.0.0.2/32"), netip.MustParsePrefix("fe80::/10")}}
+	f(Agent(), "127.0.0.1", "")
+	f(Agent(), "10.0.0.7", "")
+	f(Agent(), "169.254.169.254", "cloud metadata")
+	f(Agent(), "fe80::1%eth0", "link-local")
+	f(Agent(), "224.0.0.1", "multicast")
+
+	own := Policy{DenySpecial: true, AllowLoopback: true, Deny: list(t, "10.1.0.0/16,127.0.0.2,fe80::/10,:22,[fd00::/8]:1-1023")}
 	f(own, "10.1.2.3", "in 10.1.0.0/16")
 	f(own, "::ffff:10.1.2.3", "in 10.1.0.0/16")
 	f(own, "64:ff9b::10.1.2.3", "in 10.1.0.0/16")
-	f(own, "127.0.0.2", "in 127.0.0.2/32")
+	f(own, "127.0.0.2", "in 127.0.0.2")
 	f(own, "fe80::1%eth0", "in fe80::/10")
 	f(own, "10.2.0.1", "")
+	f(own, "10.2.0.1:22", "in :22")
+	f(own, "[fd00::1]:22", "in :22")
+	f(own, "[fd00::1]:1023", "in [fd00::/8]:1-1023")
+	f(own, "[fd00::1]:1024", "")
+
+	only := Policy{DenySpecial: true, Allow: list(t, "10.0.0.0/8:8000-9000,127.0.0.1,169.254.169.254"), Deny: list(t, "10.9.0.0/16")}
+	const not = "not in 10.0.0.0/8:8000-9000,127.0.0.1,169.254.169.254"
+	f(only, "10.0.0.7:8000", "")
+	f(only, "10.0.0.7:9000", "")
+	f(only, "[::ffff:10.0.0.7]:9000", "")
+	f(only, "10.0.0.7:7999", not)
+	f(only, "10.0.0.7:9001", not)
+	f(only, "192.168.0.1:8080", not)
+	f(only, "10.9.0.1:8080", "in 10.9.0.0/16")
+	f(only, "127.0.0.1:8080", "loopback")
+	f(only, "169.254.169.254:80", "cloud metadata")
+	f(only, "[64:ff9b::10.0.0.7]:8080", not)
+
+	mine := Policy{Own: func(target netip.AddrPort) bool { return Listens("127.0.0.1:8848", target) }}
+	f(mine, "127.0.0.1:8848", "own port")
+	f(mine, "[::ffff:127.0.0.1]:8848", "own port")
+	f(mine, "[64:ff9b::127.0.0.1]:8848", "own port")
+	f(mine, "127.0.0.1:8849", "")
+	f(mine, "127.0.0.2:8848", "")
+}
+
+func list(t *testing.T, text string) List {
+	t.Helper()
+	var l List
+	if err := l.Set(text); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestListens(t *testing.T) {
+	f := func(bound, target string, want bool) {
+		t.Helper()
+		if got := Listens(bound, netip.MustParseAddrPort(target)); got != want {
+			t.Errorf("%s on %s: %v", target, bound, got)
+		}
+	}
+	f("", "127.0.0.1:80", false)
+	f("[::]:80", "127.0.0.1:80", true)
+	f("[::]:80", "[::1]:80", true)
+	f("0.0.0.0:80", "127.9.9.9:80", true)
+	f("0.0.0.0:80", "0.0.0.0:80", true)
+	f("0.0.0.0:80", "127.0.0.1:81", false)
+	f("0.0.0.0:80", "192.0.2.7:80", false)
+	f("[::1]:80", "[::1]:80", true)
+	f("[::1]:80", "127.0.0.1:80", false)
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range all {
+		addr, _ := netip.AddrFromSlice(a.(*net.IPNet).IP)
+		f("[::]:80", netip.AddrPortFrom(addr.Unmap(), 80).String(), true)
+	}
+}
+
+func TestParseRange(t *testing.T) {
+	f := func(text, want string) {
+		t.Helper()
+		r, err := ParseRange(text)
+		if got := r.String(); err != nil || got != want {
+			t.Errorf("%s: got %q (%v), want %q", text, got, err, want)
+		}
+	}
+	f("10.0.0.0/8", "10.0.0.0/8")
+	f("10.1.2.3", "10.1.2.3")
+	f("10.1.2.3/32", "10.1.2.3")
+	f("10.0.0.0/8:22", "10.0.0.0/8:22")
+	f("10.0.0.0/8:1-1023", "10.0.0.0/8:1-1023")
+	f("10.0.0.0/8:1-65535", "10.0.0.0/8:1-65535")
+	f("fd00::/8", "fd00::/8")
+	f("[fd00::/8]", "fd00::/8")
+	f("[fd00::/8]:22", "[fd00::/8]:22")
+	f("::1", "::1")
+	f("[::1]:22", "[::1]:22")
+	f("::ffff:10.1.2.3", "10.1.2.3")
+	f(":22", ":22")
+	f(":1-9", ":1-9")
+	f("0.0.0.0/0", "0.0.0.0/0")
+
+	g := func(text, why string) {
+		t.Helper()
+		if _, err := ParseRange(text); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%q: got %v, want %s", text, err, why)
+		}
+	}
+	g("", "no address")
+	g(":", "a port must be")
+	g("10.0.0.1/8", "bits are set behind the prefix, 10.0.0.0/8 has none")
+	g("10.0.0.0/33", "no address")
+	g("10.0.0.0/8:", "a port must be")
+	g("10.0.0.0/8:0", "a port must be")
+	g("10.0.0.0/8:65536", "a port must be")
+	g("10.0.0.0/8:9-1", "greater")
+	g("10.0.0.0/8:1-2-3", "a port must be")
+	g("::ffff:10.0.0.0/104", "write an IPv4 prefix as IPv4")
+	g("[fd00::/8", "no address")
+	g("[fd00::/8]22", "no address")
+	g("[]:22", "no address")
+	g("nacos.svc", "no address")
+	g("\x1b[31m"+strings.Repeat("x", 200), `"\x1b[31mxxx`)
+
+	var l List
+	if err := l.Set(" , 10.0.0.0/8 ,,:22 "); err != nil || l.String() != "10.0.0.0/8,:22" {
+		t.Errorf("%v %v", l, err)
+	}
+	if err := l.Set("nacos"); err == nil {
+		t.Error("a name is taken")
+	}
+	if err := l.Set(strings.Repeat(":1,", mostRanges)); err != nil {
+		t.Error(err)
+	}
+	if err := l.Set(strings.Repeat(":1,", mostRanges+1)); err == nil {
+		t.Error("too many are taken")
+	}
+}
+
+// FuzzParseRange: what is taken reads back as the same range.
+func FuzzParseRange(f *testing.F) {
+	for _, seed := range []string{"10.0.0.0/8:1-1023", "[fd00::/8]:22", ":22", "::1", "[::", "1.2.3.4:", "::ffff:1.2.3.4"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := ParseRange(text)
+		if err != nil {
+			return
+		}
+		again, err := ParseRange(r.String())
+		if text == "" || err != nil || again != r {
+			t.Fatalf("%q is %+v, its own text %q is %+v (%v)", text, r, r.String(), again, err)
+		}
+	})
 }
 
 func TestCheckOfNoAddress(t *testing.T) {
-	if err := (Policy{}).Check(netip.Addr{}); !errors.Is(err, ErrDenied) {
+	if err := (Policy{}).Check(netip.AddrPort{}); !errors.Is(err, ErrDenied) {
 		t.Errorf("got %v, want denied", err)
 	}
 }
@@ -129,9 +276,9 @@ func TestWrappedAlike(t *testing.T) {
 		copy(nat64[12:], v4[:])
 		sixToFour := netip.MustParseAddr("2002::1").As16()
 		copy(sixToFour[2:], v4[:])
-		want := policy.Check(plain) == nil
+		want := policy.Check(netip.AddrPortFrom(plain, 80)) == nil
 		for _, addr := range []netip.Addr{netip.AddrFrom16(plain.As16()), netip.AddrFrom16(nat64), netip.AddrFrom16(sixToFour)} {
-			if got := policy.Check(addr) == nil; got != want {
+			if got := policy.Check(netip.AddrPortFrom(addr, 80)) == nil; got != want {
 				t.Fatalf("%s is allowed: %v, %s: %v", plain, want, addr, got)
 			}
 		}

@@ -3,11 +3,13 @@ package prober
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/sidebeat/sidebeat/netpolicy"
 	"github.com/sidebeat/sidebeat/setting"
 )
 
@@ -35,10 +37,19 @@ type Probe struct {
 	ProbeInclude setting.List `split_words:"true" desc:"what is probed: patterns namespace/group/service with *, comma separated; unset: all"`
 	ProbeExclude setting.List `split_words:"true" desc:"what is not: patterns as above; they win over those"`
 
-	ProbeAllowLoopback bool `split_words:"true" default:"false" desc:"may contact loopback addresses"`
+	ProbeAllowLoopback bool           `split_words:"true" default:"false" desc:"may contact loopback addresses"`
+	ProbeAllow         netpolicy.List `split_words:"true" desc:"the only addresses that may be contacted: CIDRs with or without ports, as 10.0.0.0/8 or [fd00::/8]:1-1023, comma separated; unset: all that are not special"`
+	ProbeDeny          netpolicy.List `split_words:"true" desc:"addresses never contacted, written as above; they win over those"`
 
 	ProbeInFlight  int `split_words:"true" default:"2000" desc:"questions at the same time, 1 to 100000; each needs a socket"`
 	ProbeWriteRate int `split_words:"true" default:"200" desc:"health writes a second at most, 1 to 100000"`
+}
+
+// Policy says what may be contacted, never what is the program's own.
+func (p *Probe) Policy(own func(netip.AddrPort) bool) netpolicy.Policy {
+	policy := netpolicy.Prober(p.ProbeAllowLoopback)
+	policy.Allow, policy.Deny, policy.Own = p.ProbeAllow, p.ProbeDeny, own
+	return policy
 }
 
 // Bounds of the pace. A day is far beyond any sensible pace and keeps sums of

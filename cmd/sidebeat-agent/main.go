@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -49,12 +50,13 @@ type parts struct {
 	agent  *agent.Agent
 	asker  *check.Asker
 	client *nacos.Client
+	admin  *admin.Server
 }
 
 // join reads the settings and joins the parts; all that is wrong with the
 // settings is said at once, before anything is contacted.
 func join(warn io.Writer) (*parts, error) {
-	p := &parts{settings: settings{Config: agent.Config{PodIP: os.Getenv("POD_IP")}}, outlet: run.NewOutlet(os.Stderr)}
+	p := &parts{settings: settings{Config: agent.Config{PodIP: os.Getenv("POD_IP")}}, outlet: run.NewOutlet(os.Stderr), admin: &admin.Server{}}
 	warnings, err := setting.Load(&p.Config, &p.Log)
 	for _, w := range warnings {
 		fmt.Fprintln(warn, "warning:", w)
@@ -73,12 +75,18 @@ func join(warn io.Writer) (*parts, error) {
 	if err := errors.Join(err, clientErr); err != nil {
 		return nil, err
 	}
-	p.client, p.asker = client, check.NewAsker(netpolicy.Policy{})
+	p.client, p.asker = client, check.NewAsker(p.Policy(p.own))
 	if p.agent, err = agent.New(p.Config, client, p.asker, p.log); err != nil {
 		return nil, err
 	}
 	p.agent.Route, p.agent.Push = client.Route, p.asker.Push
 	return p, nil
+}
+
+// own tells whether an address is the agent's own or the registry's: no check
+// goes there, whatever a redirect or a name says.
+func (p *parts) own(target netip.AddrPort) bool {
+	return p.client.Serves(target) || netpolicy.Listens(p.admin.Bound(), target)
 }
 
 // serve runs the agent until a signal, then drains. The admin endpoint is
@@ -91,12 +99,12 @@ func serve(p *parts) error {
 	if err != nil {
 		return err
 	}
-	server := &admin.Server{
+	p.admin = &admin.Server{
 		Address: p.Admin, TLS: own, Token: p.AdminToken.Value, Pprof: p.AdminPprof, Log: p.log, Version: version, LogLost: p.outlet.Lost,
 		Healthy: p.agent.Healthy, Ready: p.agent.Ready, Status: p.agent.Status, Metrics: p.agent.Metrics, Routes: p.agent.Routes(),
 	}
 	if p.Admin != admin.Off {
-		if err := server.Listen(ctx); err != nil {
+		if err := p.admin.Listen(ctx); err != nil {
 			return err
 		}
 	}
@@ -106,7 +114,7 @@ func serve(p *parts) error {
 		defer context.AfterFunc(ctx, cancel)()
 		return p.agent.Run(inner)
 	}
-	all := []run.Part{look, server.Run, trim}
+	all := []run.Part{look, p.admin.Run, trim}
 	if os.Getpid() == 1 {
 		all = append(all, check.Reap)
 	}

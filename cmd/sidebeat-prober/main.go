@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/netip"
 	"os"
 
 	"github.com/valyala/fasthttp"
@@ -52,14 +53,17 @@ func serve(s *settings, outlet *run.Outlet) error {
 		return err
 	}
 	defer client.Close()
-	asker := check.NewAsker(netpolicy.Prober(s.ProbeAllowLoopback))
+	server := new(admin.Server) // until there is one
+	asker := check.NewAsker(s.Policy(func(target netip.AddrPort) bool {
+		return client.Serves(target) || netpolicy.Listens(server.Bound(), target)
+	}))
 	defer asker.Close()
 	p, err := prober.New(s.Config, client, asker, log)
 	if err != nil {
 		return err
 	}
 	p.Observe = client.ProberInside
-	server := &admin.Server{
+	server = &admin.Server{
 		Address: s.Admin, TLS: own, Token: s.AdminToken.Value, Pprof: s.AdminPprof, Log: log, Version: version, LogLost: outlet.Lost, Healthy: p.Healthy, Ready: p.Ready, Status: p.Status, Metrics: p.Metrics,
 		Routes: map[string]fasthttp.RequestHandler{"GET /targets": p.ServeTargets},
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 
@@ -88,7 +89,7 @@ func (p *parts) open(ctx context.Context) (err error) {
 
 // joinProber puts the prober on the store.
 func (p *parts) joinProber() (err error) {
-	p.asker = check.NewAsker(netpolicy.Prober(p.ProbeAllowLoopback))
+	p.asker = check.NewAsker(p.Probing.Policy(p.own))
 	if !p.Probe {
 		return nil
 	}
@@ -98,6 +99,12 @@ func (p *parts) joinProber() (err error) {
 	p.prober.Changed = p.store.Watch
 	p.prober.Paused = func() bool { return !p.store.Switches().HealthCheckEnabled }
 	return nil
+}
+
+// own tells whether a port is the registry's own: nobody may have the prober
+// go there by registering it.
+func (p *parts) own(target netip.AddrPort) bool {
+	return netpolicy.Listens(p.api.Addr().String(), target) || netpolicy.Listens(p.admin.Bound(), target)
 }
 
 // bind takes the ports before anything is served, so that one in use is found

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -35,6 +36,8 @@ func TestScripts(t *testing.T) {
 			e.Setenv("SIDEBEAT_LISTEN", e.Getenv("API"))
 			e.Setenv("SIDEBEAT_ADMIN", freeAddress(t))
 			e.Setenv("ADMIN", e.Getenv("SIDEBEAT_ADMIN"))
+			e.Setenv("PORT", portOf(e.Getenv("API")))
+			e.Setenv("ADMINPORT", portOf(e.Getenv("ADMIN")))
 			e.Setenv("SIDEBEAT_DATA", e.WorkDir+"/data")
 			e.Setenv("SIDEBEAT_PROBE_ALLOW_LOOPBACK", "true")
 			e.Values["tokens"] = &tokens{}
@@ -63,6 +66,8 @@ func freeAddress(t *testing.T) string {
 	defer ln.Close()
 	return ln.Addr().String()
 }
+
+func portOf(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
 
 // exits CODE PROGRAM ARG...: runs it and compares its exit code.
 func exits(ts *testscript.TestScript, _ bool, args []string) {
