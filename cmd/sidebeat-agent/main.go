@@ -34,7 +34,7 @@ const (
 	exitListed = 3 // an instance could not be deregistered and may still be listed
 )
 
-func main() { os.Exit(command(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { os.Exit(command(os.Args[1:], setting.Terminal(os.Stdout), setting.Terminal(os.Stderr))) }
 
 // settings are those of agent, registry client and log.
 type settings struct {

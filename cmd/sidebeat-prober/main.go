@@ -22,7 +22,7 @@ import (
 
 var version = "dev"
 
-func main() { os.Exit(command(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { os.Exit(command(os.Args[1:], setting.Terminal(os.Stdout), setting.Terminal(os.Stderr))) }
 
 // settings are those of prober, registry client and log.
 type settings struct {

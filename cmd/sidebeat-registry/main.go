@@ -23,11 +23,12 @@ import (
 	"github.com/sidebeat/sidebeat/registry"
 	"github.com/sidebeat/sidebeat/registry/raftlog"
 	"github.com/sidebeat/sidebeat/run"
+	"github.com/sidebeat/sidebeat/setting"
 )
 
 var version = "dev"
 
-func main() { os.Exit(command(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { os.Exit(command(os.Args[1:], setting.Terminal(os.Stdout), setting.Terminal(os.Stderr))) }
 
 // parts are the joined parts of one registry.
 type parts struct {
