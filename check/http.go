@@ -30,8 +30,8 @@ type hop struct {
 	port         uint16
 	method       string
 	target       string
-	bare         bool   // another host: the Spec's headers are not for it
-	name         string // TLS server name, "" for the host's
+	headers      []header // none for another host: the Spec's are not for it
+	name         string   // TLS server name, "" for the host's
 }
 
 // exchange is one request on its connection.
@@ -50,7 +50,11 @@ type exchange struct {
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 4<<10) }}
 
 func (a *Asker) askHTTP(ctx context.Context, start time.Time, s Spec, p *plan) Answer {
-	h := hop{scheme: s.scheme, host: s.host, port: s.port, method: p.method, target: s.target, name: p.servername}
+	headers, err := p.filledHeaders()
+	if err != nil {
+		return Answer{Kind: Unknown, Reason: err.Error()}
+	}
+	h := hop{scheme: s.scheme, host: s.host, port: s.port, method: p.method, target: s.target, name: p.servername, headers: headers}
 	for n := 0; ; n++ {
 		answer, next := a.fetch(ctx, start, h, p)
 		if next == nil {
@@ -161,24 +165,19 @@ func (x *exchange) request() []byte {
 	var b bytes.Buffer
 	line := func(name, value string) { b.WriteString(name + ": " + value + "\r\n") }
 	b.WriteString(x.method + " " + x.target + " HTTP/1.1\r\n")
-	headers := x.plan.headers
-	if x.bare {
-		headers = nil
-	}
-	own := plan{headers: headers}
-	if !own.has("Host") {
+	if !has(x.headers, "Host") {
 		line("Host", x.authority())
 	}
-	if !own.has("User-Agent") {
+	if !has(x.headers, "User-Agent") {
 		line("User-Agent", "sidebeat")
 	}
-	if !own.has("Accept") {
+	if !has(x.headers, "Accept") {
 		line("Accept", "*/*")
 	}
-	if !own.has("Accept-Encoding") {
+	if !has(x.headers, "Accept-Encoding") {
 		line("Accept-Encoding", "identity")
 	}
-	for _, h := range headers {
+	for _, h := range x.headers {
 		line(h.name, h.value)
 	}
 	if x.method != "GET" && x.method != "HEAD" && x.method != "OPTIONS" {

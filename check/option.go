@@ -93,8 +93,8 @@ func canonical(list []option) string {
 // kinds names the options each scheme understands, beside timeout. HTTP takes
 // the TLS options too, because a redirect may lead to HTTPS.
 var kinds = map[string][]string{
-	"http":  {"method", "header", "status", "body", "match", "json", "insecure", "ca", "servername", "redirects"},
-	"https": {"method", "header", "status", "body", "match", "json", "insecure", "ca", "servername", "redirects"},
+	"http":  {"method", "header", "headerfile", "status", "body", "match", "json", "insecure", "ca", "servername", "redirects"},
+	"https": {"method", "header", "headerfile", "status", "body", "match", "json", "insecure", "ca", "servername", "redirects"},
 	"tcp":   {"full"},
 	"exec":  {"output"},
 	"file":  {"age"},
@@ -103,7 +103,7 @@ var kinds = map[string][]string{
 }
 
 var flags = []string{"insecure", "full"}
-var repeatable = []string{"header", "body", "match", "json"}
+var repeatable = []string{"header", "headerfile", "body", "match", "json"}
 
 // vet looks at names only: each must be known to the scheme, flags carry no
 // value but true or false, and only some may come twice. Flags that are false

@@ -37,6 +37,7 @@ func ParseSpecs(raw string) ([]Spec, error) {
 //
 //	http://host:port/path  https://host:port/path
 //	    method=GET  header=name:value (*)  status=200-399,401  (default 200-399)
+//	    headerfile=name:/path (*)  (the value is in a file, read each time)
 //	    body=text (*)  match=RE2 expression (*)  json=path==value (*)
 //	    redirects=0 to 20 (default 0)  insecure  ca=/path  servername=name
 //	tcp://host:port        full (a whole connection, which the app sees)

@@ -35,7 +35,10 @@ type plan struct {
 	age, ttl                time.Duration
 }
 
-type header struct{ name, value string }
+type header struct {
+	name, value string
+	file        string // path of the value, read with every question; "": value holds
+}
 
 type statusRange struct{ from, to int }
 
@@ -66,6 +69,8 @@ func (p *plan) take(o option) (err error) {
 		p.method, err = parseMethod(o.value)
 	case "header":
 		err = p.takeHeader(o.value)
+	case "headerfile":
+		err = p.takeHeaderFile(o.value)
 	case "status":
 		p.status, err = parseStatus(o.value)
 	case "body", "match", "json":
@@ -103,32 +108,6 @@ func parseMethod(value string) (string, error) {
 		return "", fmt.Errorf("method %q: it is GET, HEAD, OPTIONS, POST or the like", value)
 	}
 	return upper, nil
-}
-
-// framing would make a request lie about itself.
-var framing = []string{"content-length", "transfer-encoding", "connection", "upgrade", "expect", "trailer", "te"}
-
-func (p *plan) takeHeader(text string) error {
-	name, value, found := strings.Cut(text, ":")
-	value = strings.TrimSpace(value)
-	switch {
-	case !found || name == "" || strings.Trim(name, tokenBytes) != "":
-		return errors.New("a header is written name:value, as in header=Host:legacy.example")
-	case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
-		return fmt.Errorf("the value of header %s holds a control byte", name)
-	case slices.Contains(framing, strings.ToLower(name)):
-		return fmt.Errorf("header %s is set by the check itself", name)
-	case strings.EqualFold(name, "Host") && (value == "" || p.has("Host")):
-		return errors.New("header Host is given once and not empty")
-	}
-	p.headers = append(p.headers, header{name, value})
-	return nil
-}
-
-const tokenBytes = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-
-func (p *plan) has(name string) bool {
-	return slices.ContainsFunc(p.headers, func(h header) bool { return strings.EqualFold(h.name, name) })
 }
 
 func parseStatus(text string) ([]statusRange, error) {

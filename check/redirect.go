@@ -46,7 +46,7 @@ func (x *exchange) follow(location string) (*hop, error) {
 	if to.Scheme != "http" && to.Scheme != "https" || to.Opaque != "" {
 		return nil, fmt.Errorf("not an http address")
 	}
-	next := hop{scheme: to.Scheme, host: x.host, port: x.port, method: x.method, target: strings.ReplaceAll(to.RequestURI(), " ", "%20"), bare: x.bare, name: x.name}
+	next := hop{scheme: to.Scheme, host: x.host, port: x.port, method: x.method, target: strings.ReplaceAll(to.RequestURI(), " ", "%20"), headers: x.headers, name: x.name}
 	if to.Host == base.Host && to.Scheme == base.Scheme {
 		return &next, nil
 	}
@@ -70,10 +70,12 @@ func (x *exchange) leave(next *hop, to *url.URL) error {
 		next.port = uint16(n)
 	}
 	downgrade := x.scheme == "https" && next.scheme == "http"
-	if strings.EqualFold(host, x.hostname()) {
-		next.bare = x.bare || downgrade
-		return nil
+	same := strings.EqualFold(host, x.hostname())
+	if downgrade || !same {
+		next.headers = nil
 	}
-	next.host, next.bare, next.name = host, true, ""
+	if !same {
+		next.host, next.name = host, ""
+	}
 	return nil
 }
