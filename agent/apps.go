@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/sidebeat/sidebeat/hint"
 )
 
 const (
@@ -137,7 +140,7 @@ func fill(object map[string]any, defaults App) (App, error) {
 	for word, value := range object {
 		field, known := fields[word]
 		if !known {
-			faults = append(faults, fmt.Errorf("unknown word %q%s", word[:min(len(word), 60)], nearest(word, fields)))
+			faults = append(faults, fmt.Errorf("unknown word %q%s", word[:min(len(word), 60)], hint.Meant(word, slices.Collect(maps.Keys(fields)))))
 		} else if err := set(field, word, value); err != nil {
 			faults = append(faults, fmt.Errorf("cannot use %s: %w", word, err))
 		}
@@ -245,39 +248,4 @@ func unique(plans []plan) error {
 		}
 	}
 	return errors.Join(faults...)
-}
-
-// nearest hints at the known word that is meant: a third of its letters may
-// differ.
-func nearest(word string, fields map[string]reflect.Value) string {
-	best, least := "", min(len(word), 60)/3+1
-	for known := range fields {
-		if d := distance(word[:min(len(word), 60)], known); d < least || d == least && best != "" && known < best {
-			best, least = known, d
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return "; did you mean " + best + "?"
-}
-
-// distance is the number of letters to add, drop or change (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }

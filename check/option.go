@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/sidebeat/sidebeat/hint"
 )
 
 // option is one name=value of a fragment or of an exec query, unescaped.
@@ -142,39 +144,5 @@ func unknownOption(scheme, name string, known []string) error {
 			return fmt.Errorf("option %q does not apply to %s checks", name, scheme)
 		}
 	}
-	return fmt.Errorf("unknown option %q: did you mean %q?", name, nearest(name, known))
-}
-
-// nearest is the candidate with the smallest edit distance to name, the
-// alphabetically first of equals.
-func nearest(name string, candidates []string) string {
-	name = name[:min(len(name), 64)]
-	return slices.MinFunc(candidates, func(a, b string) int {
-		if d := distance(name, a) - distance(name, b); d != 0 {
-			return d
-		}
-		return strings.Compare(a, b)
-	})
-}
-
-// distance counts the single-byte insertions, deletions and replacements that
-// turn a into b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		corner := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := corner
-			if a[i] != b[j] {
-				replaced++
-			}
-			corner = row[j+1]
-			row[j+1] = min(row[j]+1, row[j+1]+1, replaced)
-		}
-	}
-	return row[len(b)]
+	return fmt.Errorf("unknown option %q%s", name, hint.Meant(name, known))
 }

@@ -230,20 +230,6 @@ func TestUnknownNames(t *testing.T) {
 	}
 }
 
-func TestDistance(t *testing.T) {
-	f := func(a, b string, want int) {
-		t.Helper()
-		if got, back := distance(a, b), distance(b, a); got != want || back != want {
-			t.Errorf("%q to %q: got %d, back %d, want %d", a, b, got, back, want)
-		}
-	}
-	f("", "", 0)
-	f("", "ABC", 3)
-	f("CHECK", "CHEK", 1)
-	f("CHECK", "CHCEK", 2)
-	f("KITTEN", "SITTING", 3)
-}
-
 func TestHelpAndPrint(t *testing.T) {
 	type short struct {
 		Drain    time.Duration `split_words:"true" default:"12s" desc:"how long"`

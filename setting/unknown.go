@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/sidebeat/sidebeat/hint"
 )
 
 // serviceLink matches what Kubernetes puts into every pod of a namespace that
@@ -26,43 +28,8 @@ func unknown(fields []field) []string {
 		if !strings.HasPrefix(name, prefix+"_") || value == "" || slices.Contains(known, name) || serviceLink.MatchString(name) {
 			continue
 		}
-		warnings = append(warnings, fmt.Sprintf("unknown setting %s%s", name, hint(name, known)))
+		warnings = append(warnings, fmt.Sprintf("unknown setting %s%s", name, hint.MeantBehind(prefix, name, known)))
 	}
 	slices.Sort(warnings)
 	return warnings
-}
-
-// hint gives the nearest known name when it is near enough to be meant: a
-// third of the letters behind the prefix may differ.
-func hint(name string, known []string) string {
-	best, least := "", (len(name)-len(prefix))/3+1
-	for _, k := range known {
-		if d := distance(name, k); d < least {
-			best, least = k, d
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return "; did you mean " + best + "?"
-}
-
-// distance is the number of letters to add, drop or change (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }
