@@ -101,8 +101,7 @@ func (s *Store) applyRegister(h *shard, m command) error {
 	case m.mustExist && !exists:
 		return missing(i.Key, v != nil && len(v.slots) > 0)
 	case v == nil:
-		v = h.addService(m.service, false, now)
-		s.names.note(v.name)
+		v = s.addService(h, m.service, false, now)
 	}
 	if !exists {
 		slot = h.insert(v, m.ip, m.port)
@@ -124,8 +123,7 @@ func (s *Store) persistentService(h *shard, m command, now stamp) (*service, err
 	case v.durable():
 		return nil, conflict(m.service, true)
 	}
-	h.removeService(v)
-	s.names.note(v.name)
+	s.removeService(h, v)
 	return nil, nil
 }
 

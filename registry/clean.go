@@ -52,8 +52,7 @@ func (s *Store) collect(h *shard, now stamp) (gone []Service, commands []command
 			commands = append(commands, command{op: opDelete, service: v.name, ephemeral: v.ephemeral, revision: v.revision})
 		default:
 			gone = append(gone, v.name)
-			h.removeService(v)
-			s.names.note(v.name)
+			s.removeService(h, v)
 		}
 	}
 	return gone, commands

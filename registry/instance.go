@@ -53,12 +53,13 @@ func (s *Store) putEphemeral(i Instance, encoded string, mustExist bool) (change
 	if mustExist && !exists {
 		return false, missing(i.Key, v != nil && len(v.slots) > 0)
 	}
-	if !exists && s.switches.Load().DisableAddIP {
-		return false, errAddingForbidden
+	if !exists {
+		if err := s.roomFor(i.Service, v); err != nil {
+			return false, err
+		}
 	}
 	if v == nil {
-		v = h.addService(i.Service, true, now)
-		s.names.note(v.name)
+		v = s.addService(h, i.Service, true, now)
 	}
 	if !exists {
 		slot = h.insert(v, i.IP, i.Port)
@@ -122,10 +123,6 @@ func (h *shard) setPeriods(r *record, p periods) {
 	h.periods.drop(old)
 }
 
-// errAddingForbidden is what Nacos said while its switch disableAddIP had an
-// effect, up to 0.x.
-var errAddingForbidden error = &Refusal{AddingForbidden, "Adding IP for dom is forbidden now."}
-
 func (s *Store) registerPersistent(ctx context.Context, i Instance, mustExist bool) error {
 	m := command{
 		op: opRegister, weight: i.Weight, enabled: i.Enabled, healthy: i.Healthy, noID: i.NoID,
@@ -157,8 +154,10 @@ func (s *Store) claim(m command) (needless bool, err error) {
 	switch {
 	case exists && h.publishes(slot, m):
 		return true, nil
-	case !exists && !m.mustExist && s.switches.Load().DisableAddIP:
-		return false, errAddingForbidden
+	case !exists && !m.mustExist:
+		if err := s.roomFor(m.service, v); err != nil {
+			return false, err
+		}
 	}
 	h.claim(m.service)
 	return false, nil

@@ -16,16 +16,18 @@ type names struct {
 
 	noting  sync.Mutex // nothing is locked under it
 	changed map[Service]struct{}
-	many    bool // too many to note: all is read anew
+	many    bool           // too many to note: all is read anew
+	counts  map[string]int // services of each namespace that has some
 }
 
 // mostNoted bounds the memory, and is about where reading all anew is no slower.
 const mostNoted = 10_000
 
-// note says that a service came, went or changed its kind.
-func (n *names) note(service Service) {
+// note says that a service came (1) or went (-1).
+func (n *names) note(service Service, by int) {
 	n.noting.Lock()
 	defer n.noting.Unlock()
+	n.count(service.Namespace, by)
 	switch {
 	case n.many:
 	case len(n.changed) == mostNoted:
@@ -37,11 +39,20 @@ func (n *names) note(service Service) {
 	}
 }
 
-// noteAll says that any service may have come or gone.
-func (n *names) noteAll() {
+func (n *names) count(namespace string, by int) {
+	if n.counts == nil {
+		n.counts = map[string]int{}
+	}
+	if n.counts[namespace] += by; n.counts[namespace] == 0 {
+		delete(n.counts, namespace)
+	}
+}
+
+// in gives how many services a namespace has.
+func (n *names) in(namespace string) int {
 	n.noting.Lock()
 	defer n.noting.Unlock()
-	n.changed, n.many = nil, true
+	return n.counts[namespace]
 }
 
 // take gives what was noted, sorted, and begins anew.

@@ -29,12 +29,15 @@ func TestSortedNames(t *testing.T) {
 			if !slices.Equal(all, wantAll) || !slices.Equal(persistent, wantPersistent) {
 				r.Fatalf("%v, persistent %v\nwant %v, persistent %v", all, persistent, wantAll, wantPersistent)
 			}
+			if n := s.names.in(DefaultNamespace); n != len(all) {
+				r.Fatalf("%d services are counted, %d are there", n, len(all))
+			}
 		}
 		r.Repeat(map[string]func(*rapid.T){
 			"register":   func(*rapid.T) { _ = s.Register(t.Context(), key()) }, // the other kind may be there
 			"deregister": func(*rapid.T) { _ = s.Deregister(t.Context(), key().Key) },
 			"delete":     func(*rapid.T) { _ = s.DeleteService(t.Context(), key().Service) },
-			"many":       func(*rapid.T) { s.names.noteAll() },
+			"many":       func(*rapid.T) { s.names.changed, s.names.many = nil, true },
 			"look":       check,
 		})
 		check(r)

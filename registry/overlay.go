@@ -130,8 +130,7 @@ func (s *Store) applyOverlay(h *shard, m command) error {
 		return &Refusal{ServiceUnknown, fmt.Sprintf("service %s not found!", m.service.Grouped())}
 	}
 	if v == nil {
-		v = h.addService(m.service, true, now)
-		s.names.note(v.name)
+		v = s.addService(h, m.service, true, now)
 	}
 	at := place{m.ip, m.cluster, m.port}
 	o := v.overlays[at]

@@ -5,20 +5,22 @@ package registry
 type Reason uint8
 
 const (
-	_               Reason = iota
-	KindConflict           // ephemeral into a persistent service, or the reverse
-	BadWeight              // outside 0 to 10000, or no number
-	BadPeriods             // heart beat or delete timeout below the interval
-	BadCluster             // cluster name with other characters than 0-9 a-z A-Z -
-	Incomplete             // no service name or no ip
-	ServiceExists          // created twice
-	ServiceUnknown         // also ErrNotFound
-	ServiceInUse           // deleted while it has instances
-	InstanceUnknown        // ErrNotFound only
-	BadSwitch              // value of a switch
-	NamespaceExists        // created twice
-	BadNamespace           // id or name
-	AddingForbidden        // new instance while the switch disableAddIP is on
+	_                Reason = iota
+	KindConflict            // ephemeral into a persistent service, or the reverse
+	BadWeight               // outside 0 to 10000, or no number
+	BadPeriods              // heart beat or delete timeout below the interval
+	BadCluster              // cluster name with other characters than 0-9 a-z A-Z -
+	Incomplete              // no service name or no ip
+	ServiceExists           // created twice
+	ServiceUnknown          // also ErrNotFound
+	ServiceInUse            // deleted while it has instances
+	InstanceUnknown         // ErrNotFound only
+	BadSwitch               // value of a switch
+	NamespaceExists         // created twice
+	BadNamespace            // id or name
+	AddingForbidden         // new instance while the switch disableAddIP is on
+	TooManyInstances        // of one service, see Limits
+	TooManyServices         // of one namespace, see Limits
 )
 
 // Refusal is the error of a request that is wrong in itself. It wraps

@@ -18,6 +18,9 @@ func (s *Store) CreateService(ctx context.Context, c ServiceConfig) error {
 	if _, exists := s.kind(c.Service); exists {
 		return serviceExists(c.Service)
 	}
+	if err := s.roomForService(c.Service); err != nil {
+		return err
+	}
 	if !c.Ephemeral { // until it is there, no ephemeral instance may come in
 		h := s.shard(c.Service)
 		h.mu.Lock()
@@ -83,8 +86,7 @@ func (s *Store) startDelete(service Service) (m command, gone bool, err error) {
 	case v.durable():
 		return command{op: opDelete, service: service, ephemeral: v.ephemeral}, false, nil
 	}
-	h.removeService(v)
-	s.names.note(v.name)
+	s.removeService(h, v)
 	return m, true, nil
 }
 
@@ -164,8 +166,7 @@ func (s *Store) configOf(h *shard, m command) (*config, error) {
 		return nil, conflict(m.service, v.ephemeral)
 	}
 	if v == nil {
-		v = h.addService(m.service, m.ephemeral, now)
-		s.names.note(v.name)
+		v = s.addService(h, m.service, m.ephemeral, now)
 	}
 	if v.config == nil {
 		v.config = &config{}
@@ -191,8 +192,7 @@ func (s *Store) applyDelete(h *shard, m command) error {
 		h.retimeAll(v)
 		return nil
 	}
-	h.removeService(v)
-	s.names.note(v.name)
+	s.removeService(h, v)
 	return nil
 }
 

@@ -75,6 +75,18 @@ type place struct {
 	port        uint16
 }
 
+// addService makes a service, and lets it be found by name.
+func (s *Store) addService(h *shard, name Service, ephemeral bool, now stamp) *service {
+	v := h.addService(name, ephemeral, now)
+	s.names.note(v.name, 1)
+	return v
+}
+
+func (s *Store) removeService(h *shard, v *service) {
+	h.removeService(v)
+	s.names.note(v.name, -1)
+}
+
 func (h *shard) addService(name Service, ephemeral bool, now stamp) *service {
 	v := &service{name: shared(name), ephemeral: ephemeral, idleSince: now}
 	v.version.Store(h.versions.Add(1))

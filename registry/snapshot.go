@@ -232,18 +232,17 @@ func (s *Store) replace(by image) (changed []Service) {
 	s.switches.Store(&by.switches)
 	s.created.Store(&by.namespaces)
 	for i := range s.shards {
-		changed = append(changed, s.shards[i].clearDurable(now)...)
+		changed = append(changed, s.clearDurable(&s.shards[i], now)...)
 	}
 	for i := range by.services {
 		s.restore(&by.services[i], now)
 		changed = append(changed, by.services[i].name)
 	}
-	s.names.noteAll()
 	return changed
 }
 
 // clearDurable forgets all that came from the log.
-func (h *shard) clearDurable(now stamp) (changed []Service) {
+func (s *Store) clearDurable(h *shard, now stamp) (changed []Service) {
 	for name, v := range h.services {
 		if !v.durable() {
 			continue
@@ -251,7 +250,7 @@ func (h *shard) clearDurable(now stamp) (changed []Service) {
 		changed = append(changed, name)
 		v.config, v.overlays = nil, nil
 		if !v.ephemeral || len(v.slots) == 0 {
-			h.removeService(v)
+			s.removeService(h, v)
 			continue
 		}
 		h.retimeAll(v)
@@ -263,11 +262,11 @@ func (s *Store) restore(o *stored, now stamp) {
 	h := s.shard(o.name)
 	v := h.services[o.name]
 	if v != nil && !o.ephemeral {
-		h.removeService(v)
+		s.removeService(h, v)
 		v = nil
 	}
 	if v == nil {
-		v = h.addService(o.name, o.ephemeral, now)
+		v = s.addService(h, o.name, o.ephemeral, now)
 	}
 	v.revision, v.config = o.revision, o.config
 	if v.config.keeps() {

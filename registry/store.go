@@ -28,6 +28,7 @@ type Log interface {
 type Store struct {
 	log    Log
 	odd    func(k Key, name, value string)
+	limits Limits
 	clock  *clock
 	seed   maphash.Seed
 	shards [shardCount]shard
