@@ -35,39 +35,36 @@ type Server struct {
 	Writable func() error
 	// Access decides who may do what. Nil: auth is off, everybody may.
 	Access *access.Guard
+	// Limits bound what clients can take; those of the store are its own.
+	Limits Limits
 
-	lists lists
-	push  *Push // nil: nobody is told of changes
+	bounds bounds
+	lists  lists
+	push   *Push // nil: nobody is told of changes
 }
 
-// Limits of one connection. A beat is a few hundred bytes; a batch of
-// metadata a few hundred kB. Nacos clients keep a connection for at most
-// 60 s of silence, so IdleTimeout is above that.
-const (
-	readTimeout  = 10 * time.Second
-	writeTimeout = 10 * time.Second
-	idleTimeout  = 75 * time.Second
-	maxBody      = 1 << 20  // bytes
-	maxHead      = 32 << 10 // bytes: request line and headers
-)
+// idleTimeout is how long a connection may be silent between two requests:
+// Nacos clients keep one for 60 s at most.
+const idleTimeout = 75 * time.Second
 
 // HTTP gives a server with limits and timeouts set, ready for run.Serve.
 func (s *Server) HTTP() *fasthttp.Server {
+	handler := s.Handler()
 	return &fasthttp.Server{
-		Handler:               s.Handler(),
-		ReadTimeout:           readTimeout,
-		WriteTimeout:          writeTimeout,
+		Handler:               handler,
+		ReadTimeout:           s.bounds.ReadTime,
+		WriteTimeout:          s.bounds.WriteTime,
 		IdleTimeout:           idleTimeout,
-		MaxRequestBodySize:    maxBody,
-		ReadBufferSize:        maxHead,
+		MaxRequestBodySize:    s.bounds.Body,
+		ReadBufferSize:        s.bounds.Header,
 		CloseOnShutdown:       true,
 		NoDefaultServerHeader: true,
 		NoDefaultDate:         true,
 		NoDefaultContentType:  true,
 		SecureErrorLogMessage: true, // a query may hold a password
 		Logger:                connectionLog{s.Log},
-		ErrorHandler:          refuseRequest,
-		HeaderReceived:        new(bodies).limit,
+		ErrorHandler:          s.bounds.refuseRequest,
+		HeaderReceived:        s.bounds.limitBody,
 
 		DisablePreParseMultipartForm: true,
 	}
@@ -88,6 +85,7 @@ func (l connectionLog) Printf(format string, args ...any) {
 // after the answer: nothing may keep it or its bytes.
 type call struct {
 	ctx      *fasthttp.RequestCtx
+	bounds   *bounds
 	path     []byte // with the context path
 	form     form
 	service  registry.Service  // as check left it
@@ -99,7 +97,7 @@ type call struct {
 	lightBeats bool // switch lightBeatEnabled
 }
 
-var calls = sync.Pool{New: func() any { return new(call) }}
+var calls = sync.Pool{New: func() any { return &call{bounds: noBounds} }}
 
 // handler answers one request.
 type handler func(s *Server, r *call)
@@ -109,11 +107,13 @@ type route map[string]handler
 
 // Handler gives the handler of all paths.
 func (s *Server) Handler() fasthttp.RequestHandler {
+	s.bounds.Limits, s.bounds.places = s.Limits.orDefault(), newPlaces()
+	s.lists.places = s.bounds.places
 	table := s.routes()
 	return func(ctx *fasthttp.RequestCtx) {
 		defer s.recovered(ctx)
 		r := calls.Get().(*call)
-		r.ctx = ctx
+		r.ctx, r.bounds = ctx, &s.bounds
 		s.serve(table, r)
 		r.ctx, r.path, r.metadata = nil, nil, nil
 		calls.Put(r)
@@ -155,6 +155,10 @@ func (s *Server) serve(table map[string]route, r *call) {
 		return
 	}
 	r.form.read(query, formBody(r.ctx))
+	if f := r.checkValues(); f != nil {
+		r.writeFault(f)
+		return
+	}
 	w := s.Store.Switches()
 	r.ephemeral, r.lightBeats = w.EphemeralByDefault, w.LightBeatEnabled
 	h(s, r)
@@ -191,12 +195,12 @@ func (s *Server) unknown(r *call) {
 	if r.inV3(s) {
 		text = "No endpoint " + string(r.ctx.Method()) + " " + string(r.path) + "."
 	}
-	r.writeFault(&fault{http.StatusNotFound, text, asBoot})
+	r.writeFault(boot(http.StatusNotFound, text))
 }
 
 func (r *call) noSuchAPI() *fault {
 	text := "no such api:" + string(r.ctx.Method()) + ":" + string(r.path)
-	return &fault{http.StatusNotImplemented, text, asBoot}
+	return boot(http.StatusNotImplemented, text)
 }
 
 // otherMethod answers a known path asked by another method. HEAD is GET
@@ -219,7 +223,7 @@ func (s *Server) otherMethod(r *call, there route) {
 		if r.inV3(s) {
 			text = "Method '" + string(r.ctx.Method()) + "' is not supported."
 		}
-		r.writeFault(&fault{http.StatusMethodNotAllowed, text, asBoot})
+		r.writeFault(boot(http.StatusMethodNotAllowed, text))
 	}
 }
 

@@ -226,7 +226,7 @@ func (c *call) denial(s *Server, err error) *fault {
 	if c.inV3(s) {
 		text = "Code: " + number + ", Message: " + text + "."
 	}
-	return &fault{http.StatusForbidden, text, asBoot}
+	return boot(http.StatusForbidden, text)
 }
 
 // held is the answer to a login that was not looked at, nil when it was.
@@ -248,7 +248,7 @@ func (s *Server) logInTo(ctx context.Context, c *call) (any, error) {
 			continue
 		}
 		if c.inV3(s) {
-			return nil, &fault{http.StatusBadRequest, "Required parameter '" + name + "' is not present.", asBoot}
+			return nil, boot(http.StatusBadRequest, "Required parameter '"+name+"' is not present.")
 		}
 		text := "caused: Required request parameter &#39;" + name + "&#39; for method parameter type String is not present;"
 		return nil, &fault{status: http.StatusInternalServerError, text: text}
@@ -259,7 +259,7 @@ func (s *Server) logInTo(ctx context.Context, c *call) (any, error) {
 	case f != nil:
 		return nil, f
 	case errors.Is(err, access.ErrUnknown) && c.inV3(s):
-		return nil, &fault{http.StatusForbidden, "Access Denied", asBoot}
+		return nil, boot(http.StatusForbidden, "Access Denied")
 	case errors.Is(err, access.ErrUnknown):
 		return nil, &fault{status: http.StatusForbidden, text: "user not found!"}
 	case err != nil:

@@ -37,7 +37,7 @@ func newOffice(t testing.TB) *office {
 	}
 	o.Server = &Server{Store: registry.NewStore(), Log: silentLog(), Access: guardOf(t, time.Hour, lines...)}
 	for name := range officeUsers {
-		token, err := o.Access.LogIn(t.Context(), (&call{ctx: &fasthttp.RequestCtx{}}).from(), name, canaryKnown)
+		token, err := o.Access.LogIn(t.Context(), (&call{bounds: noBounds, ctx: &fasthttp.RequestCtx{}}).from(), name, canaryKnown)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -272,7 +272,7 @@ func guardedBeats(tb testing.TB) (h fasthttp.RequestHandler, token string) {
 	tb.Helper()
 	s := beatenServer(tb)
 	s.Access = guardOf(tb, time.Hour, userLine(tb, "agent", canaryKnown, "write@public"))
-	got, err := s.Access.LogIn(tb.Context(), (&call{ctx: &fasthttp.RequestCtx{}}).from(), "agent", canaryKnown)
+	got, err := s.Access.LogIn(tb.Context(), (&call{bounds: noBounds, ctx: &fasthttp.RequestCtx{}}).from(), "agent", canaryKnown)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -27,6 +27,7 @@ type fault struct {
 	status int
 	text   string
 	form   faultForm
+	limit  limit // that was reached
 }
 
 // faultForm is how v1 writes a fault.
@@ -39,6 +40,8 @@ const (
 )
 
 func (f *fault) Error() string { return f.text }
+
+func boot(status int, text string) *fault { return &fault{status: status, text: text, form: asBoot} }
 
 func badRequest(text string) error { return &fault{status: http.StatusBadRequest, text: text} }
 
@@ -53,20 +56,20 @@ func missing(name string) error { return badRequest("Parameter '" + name + "' is
 func unreadable(value string) error { return badRequest(`For input string: "` + value + `"`) }
 
 func checkFault(param, text string) error {
-	return &fault{http.StatusBadRequest, "Param '" + param + "' is illegal, " + text, asCheck}
+	return &fault{status: http.StatusBadRequest, text: "Param '" + param + "' is illegal, " + text, form: asCheck}
 }
 
 // metadataFault: the parameter check of 2.5.1 trips over bad metadata, hence 500.
 func metadataFault(err error) error {
 	text := "Server failed, caused: ErrCode:400, ErrMsg:" + err.Error() + ";caused: " + err.Error() + ";"
-	return &fault{http.StatusInternalServerError, text, asBoot}
+	return boot(http.StatusInternalServerError, text)
 }
 
 // beatFault: and over a beat that is no JSON.
 func beatFault(err error) error {
 	text := "Server failed, caused: errCode: 101, errMsg: Nacos deserialize for class " +
 		"[com.alibaba.nacos.naming.healthcheck.RsInfo] failed, cause error[" + err.Error() + "].  ;caused: " + err.Error() + ";"
-	return &fault{http.StatusInternalServerError, text, asBoot}
+	return boot(http.StatusInternalServerError, text)
 }
 
 // asFault gives the words of the wire for what the store answers.
@@ -78,7 +81,7 @@ func asFault(err error) *fault {
 	case errors.Is(err, registry.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 		return &fault{status: http.StatusServiceUnavailable, text: err.Error()}
 	case errors.Is(err, registry.ErrRefused):
-		return &fault{status: http.StatusBadRequest, text: refusal(err)}
+		return &fault{status: http.StatusBadRequest, text: refusal(err), limit: limitOf(err)}
 	case errors.Is(err, registry.ErrStale):
 		return &fault{status: http.StatusPreconditionFailed, text: err.Error()}
 	case errors.Is(err, registry.ErrNotFound):
@@ -133,6 +136,7 @@ func (r *call) writeV1(outcome any, err error) {
 }
 
 func (r *call) writeFault(f *fault) {
+	r.bounds.refuse(f.limit)
 	switch f.form {
 	case asCheck:
 		r.write(f.status, "", f.text+"\r\n")

@@ -32,6 +32,15 @@ type batchInstance struct {
 // setBatch lays metadata over many instances of a service.
 func setBatch(ctx context.Context, s *Server, c *call) (any, error) {
 	return s.batch(c, func(of []registry.Key) ([]registry.Key, error) {
+		for _, k := range of { // one call after the other would add up
+			o, _ := s.Store.Overlay(k)
+			all := maps.Clone(c.metadata)
+			maps.Copy(all, o.Metadata)
+			maps.Copy(all, c.metadata)
+			if err := c.bounds.checkMetadata(all); err != nil {
+				return nil, err
+			}
+		}
 		return s.Store.PutMetadata(ctx, c.service, of, c.metadata)
 	})
 }

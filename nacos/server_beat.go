@@ -177,7 +177,7 @@ func (s *Server) pace() time.Duration {
 func (c *call) checkBeat(b beatDetails) error {
 	for _, err := range []error{
 		c.check(),
-		checkClusters(b.cluster),
+		c.bounds.checkClusters(b.cluster),
 		checkIP(string(b.ip)),
 		checkPort(strconv.Itoa(b.port)),
 		c.need(paramService),

@@ -3,7 +3,11 @@ package nacos
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,7 +19,7 @@ import (
 // Bounds of what one of many clients can take from the others.
 const (
 	smallBody  = 16 << 10 // bytes of a body that every connection has room for
-	mostBodies = 32 << 20 // bytes of larger ones, promised within readTimeout
+	mostBodies = 32 << 20 // bytes of larger ones, promised within the time to read one
 	keptAnswer = 32 << 10 // bytes of an answer whose buffer its connection keeps
 	// penance is how long who sends no HTTP waits for the answer and the end of
 	// its connection: opening the next one is what costs us.
@@ -24,29 +28,32 @@ const (
 
 // bodies bounds the memory for large bodies. fasthttp makes room for a body as
 // soon as its length is known, so that a thousand clients who send a length and
-// nothing else would take a gigabyte; here they take twice mostBodies at most.
+// nothing else would take a gigabyte; here they take twice mostBodies at most,
+// or two bodies when the limit of one is larger.
 type bodies struct {
 	mu   sync.Mutex
 	used float64 // bytes, at
 	at   time.Time
 }
 
-// take notes a body of n bytes; false when there is no room.
-func (b *bodies) take(n int, now time.Time) bool {
+// take notes a body of n bytes; false when there is no room. What was promised
+// is over within span.
+func (b *bodies) take(n, most int, span time.Duration, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	used := max(0, b.used-mostBodies*now.Sub(b.at).Seconds()/readTimeout.Seconds())
-	if used+float64(n) > mostBodies {
+	used := max(0, b.used-float64(most)*now.Sub(b.at).Seconds()/span.Seconds())
+	if used+float64(n) > float64(most) {
 		return false
 	}
 	b.used, b.at = used+float64(n), now
 	return true
 }
 
-// limit says how large the body of a request may be. One without a length is
-// small or refused.
-func (b *bodies) limit(header *fasthttp.RequestHeader) (c fasthttp.RequestConfig) {
-	if n := header.ContentLength(); n > smallBody && (n > maxBody || b.take(n, time.Now())) {
+// limitBody says how large the body of a request may be. One without a length
+// is small or refused.
+func (b *bounds) limitBody(header *fasthttp.RequestHeader) (c fasthttp.RequestConfig) {
+	n := header.ContentLength()
+	if n > smallBody && (n > b.Body || b.bodies.take(n, max(mostBodies, b.Body), b.ReadTime, time.Now())) {
 		return c
 	}
 	c.MaxRequestBodySize = smallBody
@@ -55,24 +62,29 @@ func (b *bodies) limit(header *fasthttp.RequestHeader) (c fasthttp.RequestConfig
 
 // refuseRequest answers what is no request this server reads. After that the
 // connection ends.
-func refuseRequest(ctx *fasthttp.RequestCtx, err error) {
+func (b *bounds) refuseRequest(ctx *fasthttp.RequestCtx, err error) {
+	status, text, reached := b.unreadable(err, ctx.Request.Header.ContentLength())
+	b.refuse(reached)
+	writeBody(ctx, status, typeText, text)
+	_ = run.Wait(context.Background(), penance) // never fails
+}
+
+func (b *bounds) unreadable(err error, length int) (status int, text string, reached limit) {
 	var small *fasthttp.ErrSmallBuffer
 	var slow interface{ Timeout() bool }
-	switch length := ctx.Request.Header.ContentLength(); {
-	case errors.Is(err, fasthttp.ErrBodyTooLarge) && length > maxBody:
-		writeBody(ctx, http.StatusRequestEntityTooLarge, typeText, "the body is larger than 1 MiB")
+	switch {
+	case errors.Is(err, fasthttp.ErrBodyTooLarge) && length > b.Body:
+		return http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than %d bytes", b.Body), limitBody
 	case errors.Is(err, fasthttp.ErrBodyTooLarge) && length > 0:
-		writeBody(ctx, http.StatusServiceUnavailable, typeText, "too many large bodies at once; try again")
+		return http.StatusServiceUnavailable, "too many large bodies at once; try again", limitBody
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		writeBody(ctx, http.StatusLengthRequired, typeText, "a body that is larger than 16 KiB needs a Content-Length")
+		return http.StatusLengthRequired, fmt.Sprintf("a body that is larger than %d bytes needs a Content-Length", smallBody), limitBody
 	case errors.As(err, &small):
-		writeBody(ctx, http.StatusRequestHeaderFieldsTooLarge, typeText, "request line and headers are larger than 32 KiB")
+		return http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("request line and headers are larger than %d bytes", b.Header), limitHeader
 	case errors.As(err, &slow) && slow.Timeout():
-		writeBody(ctx, http.StatusRequestTimeout, typeText, "the request took longer than 10 s")
-	default:
-		writeBody(ctx, http.StatusBadRequest, typeText, "this is no HTTP request")
+		return http.StatusRequestTimeout, fmt.Sprintf("the request took longer than %v", b.ReadTime), limitReadTime
 	}
-	_ = run.Wait(context.Background(), penance) // never fails
+	return http.StatusBadRequest, "this is no HTTP request", limitNone
 }
 
 // release gives back what a large request or answer would hold for as long as
@@ -81,5 +93,101 @@ func release(ctx *fasthttp.RequestCtx) {
 	ctx.Request.ReleaseBody(smallBody)
 	if len(ctx.Response.Body()) > keptAnswer {
 		ctx.Response.SetBodyRaw(ctx.Response.SwapBody(nil))
+	}
+}
+
+// prompt are the paths whose reads are answered at once whatever there is: lists
+// are kept ready, and the others tell of the server.
+var prompt = []string{
+	pathInstanceList, "/v2/ns/instance/list",
+	pathServerState, pathLiveness, pathReadiness, pathActuator, pathHello, pathOperator + "/metrics", pathOps + "/metrics",
+	"/v2/console/health/liveness", "/v2/console/health/readiness", "/v2/ns/operator/metrics", "/v2/ns/ops/metrics",
+	"/v3/admin/core/state", "/v3/admin/core/state/liveness", "/v3/admin/core/state/readiness", "/v3/admin/ns/ops/metrics",
+}
+
+// bounded bounds how many requests of a path are at work. Beats count nowhere:
+// one that is refused makes somebody unhealthy.
+func (b *bounds) bounded(path string, there route) route {
+	for method, h := range there {
+		switch read := method == http.MethodGet; {
+		case read && slices.Contains(prompt, path), strings.HasSuffix(path, "/beat"):
+		case read:
+			there[method] = b.counted(b.placed(h))
+		default:
+			there[method] = b.counted(h)
+		}
+	}
+	return there
+}
+
+// counted refuses a request when as many as may be are at work.
+func (b *bounds) counted(h handler) handler {
+	return func(s *Server, c *call) {
+		if c.truth(false, paramHeartBeat) {
+			h(s, c)
+			return
+		}
+		defer b.requests.Add(-1)
+		if b.requests.Add(1) > int64(b.Requests) {
+			c.writeFault(b.busy())
+			return
+		}
+		h(s, c)
+	}
+}
+
+// placed has a read wait for a place, as long as an operation may take.
+func (b *bounds) placed(h handler) handler {
+	return func(s *Server, c *call) {
+		if !b.places.enterInTime() {
+			c.writeFault(b.busy())
+			return
+		}
+		defer b.places.leave()
+		h(s, c)
+	}
+}
+
+func (b *bounds) busy() *fault {
+	f := boot(http.StatusServiceUnavailable, "too many requests at once; try again")
+	f.limit = limitRequests
+	return f
+}
+
+// places are taken by reads that are not prompt, and by lists that have to be
+// rendered. They take half of the processors at most: a thousand at once would
+// otherwise stand before each beat in the queue. Nobody who has a place asks
+// for another.
+type places chan struct{}
+
+func newPlaces() places { return make(places, max(1, runtime.GOMAXPROCS(0)/2)) }
+
+// enter takes a place; leave gives it back. Without places there is no end of
+// them.
+func (p places) enter() {
+	if p != nil {
+		p <- struct{}{}
+	}
+}
+
+func (p places) leave() {
+	if p != nil {
+		<-p
+	}
+}
+
+func (p places) enterInTime() bool {
+	select {
+	case p <- struct{}{}:
+		return true
+	default:
+	}
+	ctx, cancel := withinTime()
+	defer cancel()
+	select {
+	case p <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }

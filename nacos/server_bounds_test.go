@@ -2,6 +2,8 @@ package nacos
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -41,7 +43,7 @@ const promise = "PUT /nacos/v1/ns/instance/metadata/batch HTTP/1.1\r\nHost: regi
 func TestPromisedBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		serve := startServer(t, &Server{Store: registry.NewStore(), Log: silentLog()})
-		const fit = mostBodies / maxBody
+		fit := mostBodies / DefaultLimits.Body
 		var promised []func() int
 		for range fit {
 			promised = append(promised, serve.opened(t, promise))
@@ -51,7 +53,7 @@ func TestPromisedBodies(t *testing.T) {
 			t.Errorf("one promise too many is answered %d", got)
 		}
 		small := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
-		form := "serviceName=s&ip=1.1.1.1&port=1&app=" + strings.Repeat("a", smallBody-100)
+		form := "serviceName=s&ip=1.1.1.1&port=1" + strings.Repeat("&a=b", (smallBody-100)/4)
 		if got := serve.do(t, "POST", "/nacos/v1/ns/instance", small, form); got.status != http.StatusOK {
 			t.Errorf("a small body is answered %d %s", got.status, got.body)
 		}
@@ -60,8 +62,8 @@ func TestPromisedBodies(t *testing.T) {
 				t.Errorf("a broken promise is answered %d", got)
 			}
 		}
-		time.Sleep(readTimeout)
-		if got := serve.do(t, "POST", "/nacos/v1/ns/instance", small, form+strings.Repeat("a", maxBody-len(form))); got.status != http.StatusOK {
+		time.Sleep(DefaultLimits.ReadTime)
+		if got := serve.do(t, "POST", "/nacos/v1/ns/instance", small, form+strings.Repeat("&", DefaultLimits.Body-len(form))); got.status != http.StatusOK {
 			t.Errorf("a large body is answered %d %s", got.status, got.body)
 		}
 	})
@@ -121,5 +123,93 @@ func TestBuffersKept(t *testing.T) {
 	ctx.Response.ResetBody()
 	if got := cap(ctx.Response.SwapBody(nil)); got > keptAnswer {
 		t.Errorf("%d bytes of the answer are kept", got)
+	}
+}
+
+// TestReadsTakePlaces: while as many reads as may be are at work, others wait;
+// beats, lists that are ready and what tells of the server do not.
+func TestReadsTakePlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := beatenServer(t)
+		serve := startServer(t, s)
+		const list = "/nacos/v1/ns/instance/list?serviceName=orders"
+		f := func(method, target string, status int, took time.Duration) {
+			t.Helper()
+			began := time.Now()
+			got := serve.do(t, method, target, http.Header{}, "")
+			if took := time.Since(began) - took; got.status != status || took != 0 {
+				t.Errorf("%s %s: %d %q, %v later than wanted", method, target, got.status, got.body, took)
+			}
+		}
+		f("GET", list, http.StatusOK, 0)
+		for range cap(s.lists.places) {
+			s.lists.places.enter()
+		}
+		f("PUT", lightTarget, http.StatusOK, 0)
+		f("GET", list, http.StatusOK, 0)
+		f("GET", "/nacos/v1/console/health/readiness", http.StatusOK, 0)
+		f("GET", "/nacos/v1/ns/operator/metrics", http.StatusOK, 0)
+		f("GET", "/nacos/v1/ns/service/names", http.StatusServiceUnavailable, operationTime)
+		f("GET", "/nacos/v3/client/ns/instance/list?serviceName=orders", http.StatusServiceUnavailable, operationTime)
+		time.AfterFunc(time.Second, s.lists.places.leave)
+		f("GET", list+"&clusters=DEFAULT", http.StatusOK, time.Second)
+		f("GET", "/nacos/v1/ns/service/names", http.StatusOK, 0)
+	})
+}
+
+// TestLongValues: nobody can have us keep, or look through, a megabyte.
+func TestLongValues(t *testing.T) {
+	serve := startServerNow(t, beatenServer(t))
+	f := func(method, target, name string, length int, want string) {
+		t.Helper()
+		header := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
+		got := serve.do(t, method, "/nacos"+target, header, name+"="+strings.Repeat("a", length))
+		if !strings.Contains(got.body, want) {
+			t.Errorf("%s of %d bytes to %s %s: %d %.200q", name, length, method, target, got.status, got.body)
+		}
+	}
+	const tooLong4K = "is illegal, the param length should not exceed 4096."
+	f("POST", "/v1/ns/service?serviceName=s", "selector", DefaultLimits.Parameter+1, tooLong4K)
+	f("PUT", "/v1/ns/operator/switches?entry=masters", "value", DefaultLimits.Parameter+1, tooLong4K)
+	f("PUT", "/v1/ns/operator/switches?entry=masters", "value", DefaultLimits.Parameter, "ok")
+	f("POST", "/v3/admin/core/namespace?namespaceId=n&namespaceName=n", "namespaceDesc", DefaultLimits.Parameter+1, tooLong4K)
+	f("GET", "/v1/ns/instance/list?serviceName=orders", "clusters", DefaultLimits.Parameter+1, tooLong4K)
+	f("GET", "/v2/ns/instance/list?serviceName=orders", "%1b%0a", DefaultLimits.Parameter+1, `Param '\x1b\n' `+tooLong4K)
+	f("POST", "/v1/ns/instance?serviceName=s&ip=1.1.1.1&port=1", "metadata", smallBody, "metadata format incorrect")
+	f("POST", "/v1/ns/instance?serviceName=s&ip=1.1.1.1&port=1", "metadata", smallBody+1, "should not exceed 16384.")
+	f("PUT", "/v1/ns/instance/beat?serviceName=s", "beat", smallBody+1, "should not exceed 16384.")
+	f("PUT", "/v1/ns/instance/metadata/batch?serviceName=orders&metadata=a%3Db", "instances", 100_000, "Param 'instances' is illegal")
+}
+
+// TestBatchesAddUp to no more than one of them may lay over an instance.
+func TestBatchesAddUp(t *testing.T) {
+	s := beatenServer(t)
+	serve := startServerNow(t, s)
+	f := func(key string, status int) {
+		t.Helper()
+		target := "/nacos/v1/ns/instance/metadata/batch?serviceName=orders&consistencyType=ephemeral&metadata=" + key + "%3D" + strings.Repeat("v", 600)
+		if got := serve.do(t, "PUT", target, http.Header{}, ""); got.status != status {
+			t.Errorf("%s: %d %.200s", key, got.status, got.body)
+		}
+	}
+	f("a", http.StatusOK)
+	f("a", http.StatusOK)
+	f("b", http.StatusBadRequest)
+	if i, err := s.Store.Get(t.Context(), beaten.Key); err != nil || len(i.Metadata) != 1 {
+		t.Errorf("metadata is %v (%v)", i.Metadata, err)
+	}
+}
+
+// TestPatternsEnd: a pattern is short, and what it is looked for in too long is
+// not looked through to the end.
+func TestPatternsEnd(t *testing.T) {
+	s := beatenServer(t)
+	if long := "(o|" + strings.Repeat("x", mostPattern) + ")"; contains(long)("orders") || !contains("(o|x)")("orders") {
+		t.Error("a long pattern was used as one, or a short one was not")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := serviceNames(ctx, s, &call{bounds: noBounds}); !errors.Is(err, context.Canceled) {
+		t.Errorf("names without time left: %v", err)
 	}
 }

@@ -82,7 +82,7 @@ const badFormat = "it should be format as 'groupName@@serviceName'"
 
 func nameFault(why string) error {
 	text := "Service name filter error,caused: Param 'serviceName' is illegal, " + why + ";"
-	return &fault{http.StatusBadRequest, text, asBoot}
+	return boot(http.StatusBadRequest, text)
 }
 
 // need refuses the call unless all these parameters have a value.

@@ -2,6 +2,7 @@ package nacos
 
 import (
 	"bytes"
+	"net/http"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -16,9 +17,41 @@ const (
 	maxService   = 512
 	maxCluster   = 64
 	maxIP        = 128
-	maxMetadata  = 1024 // keys and values together
 	maxPort      = 65535
 )
+
+// mostOf gives how many bytes the value of a parameter may have: what is set by
+// it may be kept for ever. JSON writes one character in up to 12, and a batch
+// lists instances.
+func (b *bounds) mostOf(name []byte) int {
+	switch string(name) {
+	case paramMetadata, paramBeat:
+		return max(b.Parameter, smallBody, 12*b.Metadata)
+	case paramInstances:
+		return max(b.Parameter, b.Body)
+	}
+	return b.Parameter
+}
+
+// checkValues refuses values that are too long, whatever they are for.
+func (r *call) checkValues() *fault {
+	for i := range r.form.pairs {
+		p := &r.form.pairs[i]
+		if len(p.value) <= r.bounds.Parameter {
+			continue
+		}
+		if most := r.bounds.mostOf(p.key); len(p.value) > most {
+			return excess(limitParameter, printableKey(p.key), most)
+		}
+	}
+	return nil
+}
+
+// printableKey is a name that somebody made up, short and harmless.
+func printableKey(key []byte) string {
+	quoted := strconv.Quote(string(key[:min(len(key), maxCluster)]))
+	return quoted[1 : len(quoted)-1]
+}
 
 // check refuses parameters that Nacos refuses before it looks at them, in its
 // order and with its words. Blank ones are not checked here.
@@ -27,19 +60,19 @@ func (r *call) check() error {
 	if err != nil {
 		return metadataFault(err)
 	}
-	oneCluster := checkCluster
+	oneCluster := r.bounds.checkCluster
 	if bytes.HasSuffix(r.path, []byte("/instance/list")) {
-		oneCluster = checkClusters // there v2 and v3 have the list in this parameter
+		oneCluster = r.bounds.checkClusters // there v2 and v3 have the list in this parameter
 	}
 	for _, err := range []error{
-		checkNamespace(r.form.text(paramNamespace)),
-		checkService(r.service.Name),
-		checkGroup(r.service.Group),
+		r.bounds.checkNamespace(r.form.text(paramNamespace)),
+		r.bounds.checkService(r.service.Name),
+		r.bounds.checkGroup(r.service.Group),
 		oneCluster(r.form.text(paramCluster, paramClusterAlias)),
-		checkClusters(r.form.text(paramClusters)),
+		r.bounds.checkClusters(r.form.text(paramClusters)),
 		checkIP(r.form.text(paramIP)),
 		checkPort(r.form.text(paramPort, paramCheckPort)),
-		checkMetadata(metadata),
+		r.bounds.checkMetadata(metadata),
 	} {
 		if err != nil {
 			return err
@@ -51,29 +84,33 @@ func (r *call) check() error {
 
 const badCharacters = "illegal characters should not appear in the param."
 
-func tooLong(limit int) string {
-	return "the param length should not exceed " + strconv.Itoa(limit) + "."
+// excess is the fault of what is longer than most.
+func excess(l limit, param string, most int) *fault {
+	return &fault{
+		status: http.StatusBadRequest, form: asCheck, limit: l,
+		text: "Param '" + param + "' is illegal, the param length should not exceed " + strconv.Itoa(most) + ".",
+	}
 }
 
-func checkNamespace(s string) error {
-	return checkWord("namespaceId/tenant", s, maxNamespace, func(c rune) bool { return c == '_' || c == '-' || alphanumeric(c) })
+func (b *bounds) checkNamespace(s string) error {
+	return checkWord("namespaceId/tenant", s, min(b.Name, maxNamespace), func(c rune) bool { return c == '_' || c == '-' || alphanumeric(c) })
 }
 
-func checkGroup(s string) error {
-	return checkWord("group", s, maxGroup, func(c rune) bool { return strings.ContainsRune("-_:.", c) || alphanumeric(c) })
+func (b *bounds) checkGroup(s string) error {
+	return checkWord("group", s, min(b.Name, maxGroup), func(c rune) bool { return strings.ContainsRune("-_:.", c) || alphanumeric(c) })
 }
 
-func checkCluster(s string) error {
-	return checkWord("cluster", s, maxCluster, func(c rune) bool { return c == '_' || c == '-' || alphanumeric(c) })
+func (b *bounds) checkCluster(s string) error {
+	return checkWord("cluster", s, min(b.Name, maxCluster), func(c rune) bool { return c == '_' || c == '-' || alphanumeric(c) })
 }
 
 // checkClusters takes a list of names separated by commas.
-func checkClusters(list string) error {
+func (b *bounds) checkClusters(list string) error {
 	if list == "" {
 		return nil
 	}
 	for name := range strings.SplitSeq(list, ",") {
-		if err := checkCluster(name); err != nil || name == "" {
+		if err := b.checkCluster(name); err != nil || name == "" {
 			return err
 		}
 	}
@@ -84,18 +121,18 @@ func checkIP(s string) error {
 	return checkWord("ip", s, maxIP, printable)
 }
 
-func checkService(s string) error {
+func (b *bounds) checkService(s string) error {
 	if strings.HasPrefix(s, "@") || strings.Contains(s, groupSeparator) {
 		return checkFault("serviceName", badCharacters)
 	}
-	return checkWord("serviceName", s, maxService, printable)
+	return checkWord("serviceName", s, min(b.Name, maxService), printable)
 }
 
 // checkWord refuses a word that is too long or has a character that is not
 // good.
 func checkWord(param, s string, limit int, good func(rune) bool) error {
 	if units(s) > limit {
-		return checkFault(param, tooLong(limit))
+		return excess(limitName, param, limit)
 	}
 	for _, c := range s {
 		if !good(c) {
@@ -124,13 +161,13 @@ func checkPort(s string) error {
 	return nil
 }
 
-func checkMetadata(m map[string]string) error {
+func (b *bounds) checkMetadata(m map[string]string) error {
 	n := 0
 	for k, v := range m {
 		n += units(k) + units(v)
 	}
-	if n > maxMetadata {
-		return checkFault("Metadata", tooLong(maxMetadata))
+	if n > b.Metadata {
+		return excess(limitMetadata, "Metadata", b.Metadata)
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func (e endpoint) check(c *call, split error) error {
 	case err == nil:
 		return invalid(codeInvalid, "Param 'serviceName' is illegal, "+badFormat)
 	case !e.v3:
-		return &fault{http.StatusInternalServerError, "ErrCode:400, ErrMsg:" + err.Error(), asBoot}
+		return boot(http.StatusInternalServerError, "ErrCode:400, ErrMsg:"+err.Error())
 	case e.ofService:
 		return invalid(codeServiceMetadata, err.Error())
 	}

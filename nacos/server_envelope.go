@@ -95,6 +95,7 @@ func (r *call) writeCoded(err error) {
 		return
 	}
 	c := asCoded(err)
+	r.bounds.refuse(limitOf(err))
 	body := envelope{Code: c.code, Message: codeWords[c.code]}
 	if c.text != "" {
 		body.Data = c.text

@@ -129,8 +129,8 @@ func TestFormReadsBodiesOnce(t *testing.T) {
 			t.Errorf("%s: %d parameters and %d bytes are kept", what, cap(form.pairs), cap(form.decoded))
 		}
 	}
-	f("a beat without end", `beat={"a":"`+strings.Repeat("&ip=", maxBody/4))
-	f("beats without end", strings.Repeat(`beat={"&`, maxBody/8))
-	f("names only", strings.Repeat("&", maxBody))
-	f("encoded", "a="+strings.Repeat("%41", maxBody/3))
+	f("a beat without end", `beat={"a":"`+strings.Repeat("&ip=", DefaultLimits.Body/4))
+	f("beats without end", strings.Repeat(`beat={"&`, DefaultLimits.Body/8))
+	f("names only", strings.Repeat("&", DefaultLimits.Body))
+	f("encoded", "a="+strings.Repeat("%41", DefaultLimits.Body/3))
 }

@@ -21,9 +21,10 @@ type listKey struct {
 // changes: a list is asked for every few seconds by every consumer of a service
 // and changes rarely. The zero value is ready.
 type lists struct {
-	mu   sync.RWMutex
-	all  map[listKey]*list
-	held atomic.Int64 // bytes
+	mu     sync.RWMutex
+	all    map[listKey]*list
+	held   atomic.Int64 // bytes
+	places places       // nil: any number is rendered at once
 }
 
 // mostHeld bounds the bytes kept, keys included. What is over begins again
@@ -58,7 +59,7 @@ type shownList struct {
 func (l *lists) get(store *registry.Store, key listKey) (shownList, error) {
 	version := store.Version(key.Service)
 	if version == 0 {
-		r, err := render(store, key, 0)
+		r, err := l.render(store, key, 0)
 		return shownList{r, time.Now().UnixMilli()}, err
 	}
 	one := l.entry(key)
@@ -120,7 +121,7 @@ func (l *lists) renew(store *registry.Store, key listKey, one *list) (*rendered,
 	if before.holds(version, store) {
 		return before, nil
 	}
-	r, err := render(store, key, version)
+	r, err := l.render(store, key, version)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +140,9 @@ func (r *rendered) bytes() int64 {
 
 // render writes the list. The version was read before, so that a change in
 // between is at worst rendered twice.
-func render(store *registry.Store, key listKey, version uint64) (*rendered, error) {
+func (l *lists) render(store *registry.Store, key listKey, version uint64) (*rendered, error) {
+	l.places.enter()
+	defer l.places.leave()
 	body := listOf(store, key)
 	text, err := encode(body)
 	if err != nil {

@@ -17,7 +17,7 @@ type treeBody struct {
 
 // serviceNames gives the names of the services of a namespace, or of all when
 // the call names none; expr chooses by a pattern that the name contains.
-func serviceNames(_ context.Context, s *Server, c *call) (any, error) {
+func serviceNames(ctx context.Context, s *Server, c *call) (any, error) {
 	wanted := contains(c.form.text(paramExpr))
 	spaces := []string{c.form.text(paramNamespace)}
 	if spaces[0] == "" {
@@ -30,6 +30,9 @@ func serviceNames(_ context.Context, s *Server, c *call) (any, error) {
 			if name := service.Grouped(); wanted(name) {
 				names = append(names, name)
 			}
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
 		}
 		body.Names[space] = names
 		body.Count += len(names)
@@ -37,14 +40,19 @@ func serviceNames(_ context.Context, s *Server, c *call) (any, error) {
 	return body, nil
 }
 
+// mostPattern bounds a pattern, in bytes: how long one name takes grows with it.
+const mostPattern = 128
+
 // contains tells whether a text has a part that the pattern fits; what is no
-// pattern is looked for as it stands.
+// pattern, or a longer one, is looked for as it stands.
 func contains(pattern string) func(string) bool {
 	if pattern == "" {
 		return func(string) bool { return true }
 	}
-	if re, err := regexp.Compile(pattern); err == nil {
-		return re.MatchString
+	if len(pattern) <= mostPattern {
+		if re, err := regexp.Compile(pattern); err == nil {
+			return re.MatchString
+		}
 	}
 	return func(s string) bool { return strings.Contains(s, pattern) }
 }

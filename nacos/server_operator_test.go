@@ -200,7 +200,7 @@ func TestPasswordInURLIsNotLogged(t *testing.T) {
 		const login = "username=u&password=hush-hush&"
 		for _, rest := range []string{
 			"/nacos/v1/ns/instance/list?" + login + "serviceName=s", "/nacos/v1/ns/nothing?" + login, "/nowhere?" + login,
-			"/nacos/v1/ns/instance/list?" + login + "serviceName=" + strings.Repeat("s", maxHead),
+			"/nacos/v1/ns/instance/list?" + login + "serviceName=" + strings.Repeat("s", DefaultLimits.Header),
 		} {
 			d.send(t, "GET", rest, "")
 			d.send(t, "POST", rest, login)

@@ -193,7 +193,7 @@ func TestPutOutlivesSilence(t *testing.T) {
 func TestPagingNeverOverflows(t *testing.T) {
 	f := func(no, size string, from, to int) {
 		t.Helper()
-		var c call
+		c := call{bounds: noBounds}
 		c.form.read([]byte("pageNo="+no+"&pageSize="+size), nil)
 		if a, b, err := c.paging(10); a != from || b != to || err != nil {
 			t.Errorf("page %s of %s: %d to %d (%v), want %d to %d", no, size, a, b, err, from, to)

@@ -11,7 +11,7 @@ func (s *Server) routes() map[string]route {
 	placed := map[string]route{}
 	for _, table := range []map[string]route{routesV1(), routesOperator(pathOperator), routesOperator(pathOps), routesConsole(), routesV2(), routesV3()} {
 		for path, there := range table {
-			there = maps.Clone(there)
+			there = s.bounds.bounded(path, maps.Clone(there))
 			if get, ok := there[http.MethodGet]; ok {
 				there[http.MethodHead] = get // fasthttp leaves the body out
 			}

@@ -318,9 +318,9 @@ func TestWhatIsNoRequestIsRefused(t *testing.T) {
 			}
 		}
 		const start = "POST /nacos/v1/ns/instance HTTP/1.1\r\nHost: r\r\n"
-		f(fmt.Sprintf(start+"Content-Length: %d\r\n\r\n", maxBody+1), 413, "the body is larger than 1 MiB")
-		f(start+"X: "+strings.Repeat("x", maxHead), 431, "request line and headers are larger than 32 KiB")
+		f(fmt.Sprintf(start+"Content-Length: %d\r\n\r\n", DefaultLimits.Body+1), 413, "the body is larger than 1048576 bytes")
+		f(start+"X: "+strings.Repeat("x", DefaultLimits.Header), 431, "request line and headers are larger than 32768 bytes")
 		f("hello\r\n\r\n", 400, "this is no HTTP request")
-		f("PUT /nacos/v1/ns/inst", 408, "the request took longer than 10 s")
+		f("PUT /nacos/v1/ns/inst", 408, "the request took longer than 10s")
 	})
 }

@@ -253,7 +253,7 @@ func FuzzEndpoint(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, query string, grouped, v3 bool) {
 		e := endpoint{needs: []string{paramService, paramIP, paramPort}, grouped: grouped, v3: v3, spring: !v3}
-		var c call
+		c := call{bounds: noBounds}
 		c.form.read([]byte(query), nil)
 		if err := e.prepare(&c); err != nil {
 			var fault *fault

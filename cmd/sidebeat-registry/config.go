@@ -8,6 +8,7 @@ import (
 
 	"github.com/sidebeat/sidebeat/access"
 	"github.com/sidebeat/sidebeat/admin"
+	"github.com/sidebeat/sidebeat/nacos"
 	"github.com/sidebeat/sidebeat/prober"
 	"github.com/sidebeat/sidebeat/setting"
 )
@@ -24,6 +25,7 @@ type Config struct {
 	PushAnyAddress bool `split_words:"true" default:"false" desc:"push changes to the clientIP that a 1.x subscriber names, not to where its request came from; needed behind a proxy, and lets anybody have datagrams sent to anybody"`
 
 	Access
+	Limit nacos.Limits `split_words:"true"`
 	setting.Listeners
 
 	Probe bool `split_words:"true" default:"true" desc:"the prober inside: asks the persistent instances whether they are alive; false: somebody else does, or nobody"`

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 
 	"github.com/sirupsen/logrus"
+	"github.com/valyala/fasthttp"
 
 	"github.com/sidebeat/sidebeat/access"
 	"github.com/sidebeat/sidebeat/admin"
@@ -43,6 +44,7 @@ type parts struct {
 	access *access.Guard // nil: auth is off
 	api    net.Listener
 	server *nacos.Server
+	http   *fasthttp.Server // of server
 	push   *nacos.Push
 }
 
@@ -74,6 +76,7 @@ func (p *parts) open(ctx context.Context) (err error) {
 	if err := p.openAccess(); err != nil {
 		return err
 	}
+	p.store.Limit(registry.Limits{Instances: p.Limit.Instances, Services: p.Limit.Services})
 	if p.raft, err = raftlog.Open(raftlog.Config{Folder: p.Data, Log: p.log}, p.store); err != nil {
 		return err
 	}
@@ -118,11 +121,13 @@ func (p *parts) bind(ctx context.Context) (err error) {
 	if err != nil {
 		return errors.Join(err, p.api.Close())
 	}
-	if own != nil {
-		p.api = tls.NewListener(p.api, own)
-	}
 	if err := p.joinPush(); err != nil {
 		return errors.Join(err, p.api.Close())
+	}
+	p.http = p.server.HTTP()
+	p.api = p.server.Bound(p.api, own == nil)
+	if own != nil {
+		p.api = tls.NewListener(p.api, own)
 	}
 	p.admin = p.newAdmin(own)
 	if p.Admin != admin.Off {
@@ -139,7 +144,7 @@ func (p *parts) bind(ctx context.Context) (err error) {
 // joinPush makes the server, with pushes by UDP from the address that the API
 // listens on and any port.
 func (p *parts) joinPush() error {
-	p.server = &nacos.Server{Store: p.store, Log: p.log, ProberInside: p.Probe, Version: version, Writable: p.raft.Writable, Access: p.access}
+	p.server = &nacos.Server{Store: p.store, Log: p.log, ProberInside: p.Probe, Version: version, Writable: p.raft.Writable, Access: p.access, Limits: p.Limit}
 	var at net.UDPAddr
 	if api, ok := p.api.Addr().(*net.TCPAddr); ok {
 		at.IP, at.Zone = api.IP, api.Zone
@@ -158,7 +163,7 @@ func (p *parts) serveAPI(ctx context.Context) error {
 		return errors.Join(err, p.api.Close())
 	}
 	p.log.WithField("address", p.addresses()).WithField("count", p.store.Counts().Persistent).Info("the registry serves")
-	return run.Serve(ctx, p.api, p.server.HTTP())
+	return run.Serve(ctx, p.api, p.http)
 }
 
 // probe runs the prober inside, if there is one.

@@ -99,6 +99,13 @@ func (p *parts) metrics(w io.Writer) {
 	}
 	gauge(`sidebeat_registry_writable`, writable)
 	writePushes(w, p.push.Counts())
+	connections, requests := p.server.Load()
+	gauge(`sidebeat_registry_connections`, connections)
+	gauge(`sidebeat_registry_requests`, requests)
+	refused := p.server.Refused()
+	for _, limit := range slices.Sorted(maps.Keys(refused)) {
+		metrics.WriteCounterUint64(w, `sidebeat_registry_refused_total{limit="`+limit+`"}`, refused[limit])
+	}
 	if p.access != nil {
 		accessMetrics(w, p.access.Counts())
 	}
