@@ -30,8 +30,8 @@ func TestDefaultLimits(t *testing.T) {
 	}
 	var none, all Limits
 	fill := reflect.ValueOf(&all).Elem()
-	for i := range fill.NumField() {
-		fill.Field(i).SetInt(int64(time.Hour))
+	for _, field := range fill.Fields() {
+		field.SetInt(int64(time.Hour))
 	}
 	for name, l := range map[string]*Limits{"zero": &none, "too much": &all} {
 		if err := l.Validate(); err == nil || strings.Count(err.Error(), "\n") != fill.NumField()-1 {
