@@ -89,12 +89,10 @@ func (p *parts) own(target netip.AddrPort) bool {
 	return p.client.Serves(target) || netpolicy.Listens(p.admin.Bound(), target)
 }
 
-// serve runs the agent until a signal, then drains. The admin endpoint is
-// bound first, so that a port in use is found before anything is registered,
-// and answers until the drain is over.
-func serve(p *parts) error {
-	ctx, stop := run.UntilSignal(context.Background())
-	defer stop()
+// serve runs the agent until ctx ends at a signal, then drains. The admin
+// endpoint is bound first, so that a port in use is found before anything is
+// registered, and answers until the drain is over.
+func serve(ctx context.Context, p *parts) error {
 	own, err := p.Listeners.TLS(p.log)
 	if err != nil {
 		return err
@@ -104,7 +102,7 @@ func serve(p *parts) error {
 		Healthy: p.agent.Healthy, Ready: p.agent.Ready, Status: p.agent.Status, Metrics: p.agent.Metrics, Routes: p.agent.Routes(),
 	}
 	if p.Admin != admin.Off {
-		if err := p.admin.Listen(ctx); err != nil {
+		if err := p.admin.Listen(context.WithoutCancel(ctx)); err != nil {
 			return err
 		}
 	}
@@ -130,13 +128,15 @@ func runAgent(stderr io.Writer) int {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(1) // a few requests a second; fewer threads, less memory
 	}
+	ctx, stop := run.UntilSignal(context.Background()) // first: settings may take time to read
+	defer stop()
 	p, err := join(stderr)
 	if err != nil {
 		return fail(stderr, exitUsage, err)
 	}
 	defer p.client.Close()
 	defer p.asker.Close()
-	switch err := serve(p); {
+	switch err := serve(ctx, p); {
 	case errors.Is(err, agent.ErrStillListed):
 		return fail(stderr, exitListed, err)
 	case err != nil:
