@@ -19,6 +19,8 @@ func child(role string, args []string) int {
 		return targets()
 	case "app":
 		return app()
+	case "hostile":
+		return hostile(args)
 	}
 	fmt.Fprintln(os.Stderr, "unknown role", role)
 	return 2

@@ -33,7 +33,7 @@ func main() {
 	flag.StringVar(&b.bin, "bin", "bin", "folder of the binaries")
 	flag.IntVar(&b.rounds, "rounds", 7, "interleaved rounds of each comparison")
 	flag.DurationVar(&b.agent, "agent", 5*time.Minute, "how long the agent runs before its footprint is read")
-	only := flag.String("only", "", "one measurement: beats, lists, pushes, churn, catalog, memory, probes, start or agent")
+	only := flag.String("only", "", "one measurement: beats, lists, pushes, churn, catalog, garbage, memory, probes, start or agent")
 	flag.Parse()
 	ctx, stop := run.UntilSignal(context.Background())
 	defer stop()
@@ -57,15 +57,20 @@ func (b *bench) all(ctx context.Context, only string) (err error) {
 	}{
 		{"beats", b.beats},
 		{"lists", b.lists}, {"pushes", b.pushes}, {"churn", b.churn}, {"catalog", b.catalog},
-		{"memory", b.memory}, {"probes", b.probes}, {"start", b.start}, {"agent", b.footprint},
+		{"garbage", b.garbage}, {"memory", b.memory}, {"probes", b.probes}, {"start", b.start}, {"agent", b.footprint},
 	}
+	known := false
 	for _, p := range parts {
+		known = known || p.name == only
 		if only != "" && only != p.name {
 			continue
 		}
 		if err := p.do(ctx); err != nil {
 			return fmt.Errorf("cannot measure %s: %w", p.name, err)
 		}
+	}
+	if only != "" && !known {
+		return fmt.Errorf("no measurement is called %q", only)
 	}
 	return nil
 }
