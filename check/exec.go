@@ -26,7 +26,8 @@ func secretName(name string) bool { return strings.HasPrefix(strings.ToUpper(nam
 // askExec runs the program without a shell, in a process group of its own that
 // is ended as a whole when time is up. A child that leaves the group, as with
 // setsid, is out of reach. Exit code 0 is Well, another or a signal is Sick; a
-// program that cannot be started is Unknown.
+// program that cannot be started is Unknown, and so is one that fails while our
+// control group may start no more processes or has no more memory.
 func askExec(ctx context.Context, start time.Time, s Spec, p *plan) Answer {
 	out := &output{limit: p.output}
 	var ended atomic.Bool // we, not the program, decided when it ends
@@ -42,6 +43,7 @@ func askExec(ctx context.Context, start time.Time, s Spec, p *plan) Answer {
 		ended.Store(true)
 		return nil
 	}
+	before := own.shortages()
 	if err := children.start(command); err != nil {
 		return startFault(ctx, s.target, err)
 	}
@@ -52,9 +54,18 @@ func askExec(ctx context.Context, start time.Time, s Spec, p *plan) Answer {
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return Answer{Kind: Unknown, Reason: "stopped while asking"}
 		}
-		return out.after(timeout(ctx, start))
+		return out.after(excused(timeout(ctx, start), before))
 	}
-	return out.after(exited(command.ProcessState, err))
+	return out.after(excused(exited(command.ProcessState, err), before))
+}
+
+// excused is the answer, or Unknown when the program failed while our own
+// control group ran short: it may not have been able to start what it needs.
+func excused(a Answer, before uint64) Answer {
+	if a.Kind == Sick && own.shortages() != before {
+		return Answer{Kind: Unknown, Reason: "cannot ask: the limit of processes or of memory of this control group was reached: " + a.Reason}
+	}
+	return a
 }
 
 func startFault(ctx context.Context, program string, err error) Answer {
