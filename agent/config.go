@@ -17,7 +17,7 @@ import (
 type Config struct {
 	App
 
-	Nacos    setting.List   `split_words:"true" default:"http://127.0.0.1:8848" desc:"registries, http(s)://host:port[/context], comma separated"`
+	Nacos    setting.List   `split_words:"true" default:"http://127.0.0.1:8848" desc:"registries, [http(s)://]host[:port][/context], comma separated"`
 	Username string         `split_words:"true" desc:"login at the registry"`
 	Password setting.Secret `split_words:"true" desc:"login at the registry"`
 	Apps     string         `split_words:"true" desc:"path of a YAML or JSON file with several apps, in the words of these settings"`

@@ -34,6 +34,15 @@ func (a serverURL) String() string {
 // endpoint gives host:port as the transport dials it.
 func (a serverURL) endpoint() string { return net.JoinHostPort(a.host, strconv.Itoa(int(a.port))) }
 
+// CheckServers tells what is wrong with the registries that the setting name
+// gives: [http(s)://]host[:port][/context] each, one at least.
+func CheckServers(name string, servers []string) error {
+	if _, err := parseServers(servers); err != nil {
+		return fmt.Errorf("cannot use %s: %w", name, err)
+	}
+	return nil
+}
+
 // parseServers reads a list of registries. Each word may itself be a list
 // separated by commas. What is given twice is asked once. All faults are
 // joined; none of them repeats a password that stands in a URL.

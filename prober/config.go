@@ -4,9 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"net/url"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/sidebeat/sidebeat/netpolicy"
@@ -17,7 +14,7 @@ import (
 type Config struct {
 	Probe
 
-	Nacos    setting.List   `split_words:"true" default:"http://127.0.0.1:8848" desc:"registries, http(s)://host:port[/context], comma separated"`
+	Nacos    setting.List   `split_words:"true" default:"http://127.0.0.1:8848" desc:"registries, [http(s)://]host[:port][/context], comma separated"`
 	Username string         `split_words:"true" desc:"login at the registry"`
 	Password setting.Secret `split_words:"true" desc:"login at the registry"`
 	Admin    string         `split_words:"true" default:"127.0.0.1:9181" desc:"own HTTP: health, status, metrics, targets; off: none"`
@@ -63,32 +60,10 @@ const (
 // Validate joins what is wrong with the settings of the prober's own.
 func (c *Config) Validate() error {
 	faults := []error{c.Probe.Validate(), setting.CheckListen("SIDEBEAT_ADMIN", c.Admin, "off")}
-	if len(c.Nacos) == 0 {
-		faults = append(faults, errors.New(`cannot use SIDEBEAT_NACOS="": give at least one registry, as http://nacos:8848`))
-	}
-	for _, server := range c.Nacos {
-		if why := wrongURL(server); why != "" {
-			faults = append(faults, fmt.Errorf("cannot use SIDEBEAT_NACOS=%q: %s", server, why))
-		}
-	}
 	if c.Username == "" && c.Password.String() != "" {
 		faults = append(faults, errors.New("cannot use SIDEBEAT_PASSWORD: SIDEBEAT_USERNAME is missing"))
 	}
 	return errors.Join(faults...)
-}
-
-func wrongURL(server string) string {
-	u, err := url.Parse(server)
-	switch {
-	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.ContainsAny(server, "?#"):
-		return "give http(s)://host:port[/context]"
-	case u.User != nil:
-		return "name and password belong in SIDEBEAT_USERNAME and SIDEBEAT_PASSWORD"
-	}
-	if n, err := strconv.ParseUint(u.Port(), 10, 16); u.Port() != "" && (err != nil || n == 0) {
-		return "the port must be a number from 1 to 65535"
-	}
-	return ""
 }
 
 // Validate joins what is wrong with the pace and the scope.

@@ -34,14 +34,14 @@ func TestDefaults(t *testing.T) {
 
 func TestBadSettingsAreSaidAtOnce(t *testing.T) {
 	_, err := load(t, map[string]string{
-		"NACOS": "http://nacos:65536", "PASSWORD": "hunter2", "PROBE_INTERVAL": "0s", "PROBE_TIMEOUT": "-1s", "PROBE_RISE": "0",
+		"PASSWORD": "hunter2", "PROBE_INTERVAL": "0s", "PROBE_TIMEOUT": "-1s", "PROBE_RISE": "0",
 		"PROBE_FALL": "256", "PROBE_INCLUDE": "orders", "PROBE_EXCLUDE": "a/b", "PROBE_IN_FLIGHT": "0", "PROBE_WRITE_RATE": "-3",
 		"ADMIN": "9181",
 	})
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, name := range []string{"NACOS", "PASSWORD", "PROBE_INTERVAL", "PROBE_TIMEOUT", "PROBE_RISE", "PROBE_FALL", "PROBE_INCLUDE", "PROBE_EXCLUDE", "PROBE_IN_FLIGHT", "PROBE_WRITE_RATE", "ADMIN"} {
+	for _, name := range []string{"PASSWORD", "PROBE_INTERVAL", "PROBE_TIMEOUT", "PROBE_RISE", "PROBE_FALL", "PROBE_INCLUDE", "PROBE_EXCLUDE", "PROBE_IN_FLIGHT", "PROBE_WRITE_RATE", "ADMIN"} {
 		if !strings.Contains(err.Error(), "SIDEBEAT_"+name) {
 			t.Errorf("SIDEBEAT_%s is not named in:\n%v", name, err)
 		}

@@ -30,8 +30,10 @@ type settings struct {
 	setting.Log
 }
 
-// Validate joins the complaints of both.
-func (s *settings) Validate() error { return errors.Join(s.Config.Validate(), s.Log.Validate()) }
+// Validate joins the complaints of all.
+func (s *settings) Validate() error {
+	return errors.Join(s.Config.Validate(), s.Log.Validate(), nacos.CheckServers("SIDEBEAT_NACOS", s.Nacos))
+}
 
 // serve joins the parts and probes until a signal.
 func serve(s *settings, outlet *run.Outlet) error {
