@@ -16,11 +16,13 @@ import (
 	"github.com/sidebeat/sidebeat/registry"
 )
 
-// Limits of an exchange, bytes; a server that sends more is cut off. The list
-// of a service of ten thousand instances fits, and a page of 500 instances with
-// all the metadata that they may have.
+// Limits of an exchange, bytes; a server that sends more is cut off, so that a
+// sidecar of 16 MB survives it. An instance with all the metadata that it may
+// have fits into a body, the list of a service of ten thousand instances into a
+// list, and 500 instances with all their metadata into a page.
 const (
-	mostBody   = 4 << 20
+	mostBody   = 256 << 10
+	mostList   = 4 << 20
 	mostPage   = 32 << 20
 	mostHeader = 64 << 10
 	// idleTime is below the 20 s after which Tomcat closes an idle connection

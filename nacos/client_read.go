@@ -106,7 +106,7 @@ func (a answer) says(text string) bool { return strings.Contains(string(a.body),
 func (c *Client) listed(ctx context.Context, s *server, key registry.Key) ([]registry.Instance, error) {
 	q := keyParameters(key)
 	q.add(paramHealthyOnly, "false")
-	a, err := c.send(ctx, s, request{method: http.MethodGet, path: pathInstanceList, query: q.String()})
+	a, err := c.send(ctx, s, request{method: http.MethodGet, path: pathInstanceList, query: q.String(), most: mostList})
 	if err != nil {
 		return nil, err
 	}

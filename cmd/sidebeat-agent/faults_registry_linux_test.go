@@ -41,16 +41,17 @@ func TestRegistryFlaps(t *testing.T) {
 	}
 }
 
+func says(status int, kind, body string) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		ctx.SetStatusCode(status)
+		ctx.SetContentType(kind)
+		ctx.SetBodyString(body)
+	}
+}
+
 // What answers in place of the registry is none: nothing is taken for done, the
 // cause is told, and as soon as the registry answers all is as it should be.
 func TestWhatIsNoRegistry(t *testing.T) {
-	says := func(status int, kind, body string) fasthttp.RequestHandler {
-		return func(ctx *fasthttp.RequestCtx) {
-			ctx.SetStatusCode(status)
-			ctx.SetContentType(kind)
-			ctx.SetBodyString(body)
-		}
-	}
 	loop := func(ctx *fasthttp.RequestCtx) {
 		ctx.Response.Header.Set("Location", string(ctx.RequestURI()))
 		ctx.SetStatusCode(http.StatusTemporaryRedirect)
