@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,8 +51,12 @@ func (g *Agent) pushRoute(ctx *fasthttp.RequestCtx) {
 	name := strings.TrimPrefix(string(ctx.Path()), pushPath)
 	args := ctx.QueryArgs()
 	ok, err := strconv.ParseBool(string(args.Peek("ok")))
-	if err != nil || name == "" {
-		ctx.Error("give a name and ok=true or ok=false\n", fasthttp.StatusBadRequest)
+	if err != nil {
+		ctx.Error("give ok=true or ok=false\n", fasthttp.StatusBadRequest)
+		return
+	}
+	if all := g.pushed(); !slices.Contains(all, "push:"+name) {
+		ctx.Error("no check has that name; there are: "+strings.Join(all, " ")+"\n", fasthttp.StatusNotFound)
 		return
 	}
 	var ttl time.Duration // 0: as the check says
@@ -65,6 +70,19 @@ func (g *Agent) pushRoute(ctx *fasthttp.RequestCtx) {
 	g.Push(name, ok, ttl, strings.ToValidUTF8(note[:min(len(note), noteMost)], ""))
 	g.hear()
 	ctx.SetBodyString("ok\n")
+}
+
+// pushed lists the push checks of all apps, as push:NAME.
+func (g *Agent) pushed() (all []string) {
+	for _, a := range g.apps {
+		for i := range a.bells {
+			if s := a.spec(i); s.Scheme() == "push" {
+				label, _, _ := strings.Cut(s.Label(), "#")
+				all = append(all, label)
+			}
+		}
+	}
+	return all
 }
 
 // hear asks the push checks at once.
