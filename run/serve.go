@@ -24,8 +24,9 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 
 // Serve answers on the listener until the context ends, then stops taking
 // connections and gives requests in flight 5 s to finish. It closes the
-// listener. The server must have ReadTimeout and IdleTimeout set, or a
-// half-sent request holds up the shutdown.
+// listener. While the system has no room for further connections they wait, and
+// a Logger that is a ShortageLog is told. The server must have ReadTimeout and
+// IdleTimeout set, or a half-sent request holds up the shutdown.
 func Serve(ctx context.Context, ln net.Listener, server *fasthttp.Server) error {
 	server.CloseOnShutdown = true
 	shutdown := func(ctx context.Context) error {
@@ -39,8 +40,8 @@ func Serve(ctx context.Context, ln net.Listener, server *fasthttp.Server) error 
 		}
 		return nil
 	}
-	serve := func(context.Context) error {
-		if err := server.Serve(ln); err != nil {
+	serve := func(ctx context.Context) error {
+		if err := server.Serve(patiently(ctx, ln, server.Logger)); err != nil {
 			return fmt.Errorf("cannot serve on %s: %w", ln.Addr(), err)
 		}
 		return nil
