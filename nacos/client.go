@@ -77,7 +77,7 @@ func NewClient(config ClientConfig) (*Client, error) {
 		budget: config.Budget, log: config.Log, dial: config.Dial,
 	}
 	if c.dial == nil {
-		c.dial = new(net.Dialer).DialContext
+		c.dial = newDialer().DialContext
 	}
 	if c.budget <= 0 {
 		c.budget = budgetTime

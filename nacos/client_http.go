@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-resty/resty/v2"
 
+	"github.com/sidebeat/sidebeat/netpolicy"
 	"github.com/sidebeat/sidebeat/registry"
 )
 
@@ -46,7 +47,7 @@ type request struct {
 func newTransport(config ClientConfig, known *pool) *http.Transport {
 	dial := config.Dial
 	if dial == nil {
-		dial = (&net.Dialer{Timeout: attemptTime, KeepAlive: idleTime}).DialContext
+		dial = newDialer().DialContext
 	}
 	open := func(ctx context.Context, network, endpoint string) (net.Conn, error) {
 		known.dialed(endpoint)
@@ -66,6 +67,21 @@ func newTransport(config ClientConfig, known *pool) *http.Transport {
 		MaxResponseHeaderBytes: mostHeader,
 		DisableCompression:     true,
 	}
+}
+
+// nameTime is what one name server gets at most, so that the second of them,
+// when the first is dead, is asked within the time of an attempt.
+const nameTime = time.Second
+
+func newDialer() *net.Dialer {
+	names := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		if err == nil {
+			conn = netpolicy.Hurried(conn, time.Now().Add(nameTime))
+		}
+		return conn, err
+	}}
+	return &net.Dialer{Timeout: attemptTime, KeepAlive: idleTime, Resolver: names}
 }
 
 // secured opens connections that speak TLS as it is to be spoken now; nil for a

@@ -15,7 +15,7 @@ import (
 // stands for the default.
 type Limits struct {
 	Body      int `split_words:"true" default:"1048576" desc:"bytes of the body of a request, 16384 to 67108864; more: 413"`
-	Header    int `split_words:"true" default:"32768" desc:"bytes of request line and headers, 4096 to 1048576; more: 431"`
+	Header    int `split_words:"true" default:"16384" desc:"bytes of request line and headers, 4096 to 1048576; each connection holds as much; more: 431"`
 	Parameter int `split_words:"true" default:"4096" desc:"bytes of a parameter, 512 to 1048576; more: 400; metadata and beats, which are JSON, may take 16 KiB, and a list of instances the whole body"`
 	Metadata  int `split_words:"true" default:"1024" desc:"characters of the metadata of an instance or a service, names and values together, 1 to 65536; more: 400"`
 	Name      int `split_words:"true" default:"512" desc:"characters of a name, 16 to 512; of a group 128 at most, of a namespace or a cluster 64; more: 400"`
@@ -33,7 +33,7 @@ type Limits struct {
 
 // DefaultLimits are the limits as the settings have them.
 var DefaultLimits = Limits{
-	Body: 1 << 20, Header: 32 << 10, Parameter: 4 << 10, Metadata: 1024, Name: maxService,
+	Body: 1 << 20, Header: 16 << 10, Parameter: 4 << 10, Metadata: 1024, Name: maxService,
 	Instances: 20_000, Services: 200_000, Connections: 20_000, ConnectionsOfAddress: 5_000, Requests: 1_000,
 	ReadTime: 10 * time.Second, WriteTime: 10 * time.Second,
 }

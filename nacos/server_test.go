@@ -319,7 +319,7 @@ func TestWhatIsNoRequestIsRefused(t *testing.T) {
 		}
 		const start = "POST /nacos/v1/ns/instance HTTP/1.1\r\nHost: r\r\n"
 		f(fmt.Sprintf(start+"Content-Length: %d\r\n\r\n", DefaultLimits.Body+1), 413, "the body is larger than 1048576 bytes")
-		f(start+"X: "+strings.Repeat("x", DefaultLimits.Header), 431, "request line and headers are larger than 32768 bytes")
+		f(start+"X: "+strings.Repeat("x", DefaultLimits.Header), 431, "request line and headers are larger than 16384 bytes")
 		f("hello\r\n\r\n", 400, "this is no HTTP request")
 		f("PUT /nacos/v1/ns/inst", 408, "the request took longer than 10s")
 	})
