@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"github.com/sidebeat/sidebeat/netpolicy"
 )
 
 // maxAddresses of one name are tried at most.
@@ -91,9 +93,19 @@ func (a *Asker) resolve(ctx context.Context, host string) ([]netip.Addr, error) 
 	return addrs[:min(len(addrs), maxAddresses)], nil
 }
 
-// lookup asks the name servers. It leaves nothing behind when ctx ends: the
-// system's resolver would block a thread, and Go's waits for a silent server
-// for 5 s more unless its connection is closed.
+// half is when half of the time that is left is over, or the default is.
+func half(ctx context.Context) time.Time {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return time.Now().Add(defaultTimeout)
+	}
+	return time.Now().Add(time.Until(deadline) / 2)
+}
+
+// lookup asks the name servers, each for half of the time that is left: the
+// first may be dead, or the datagram lost. It leaves nothing behind when ctx
+// ends: the system's resolver would block a thread, and Go's waits for a silent
+// server for 5 s more unless its connection is closed.
 func (a *Asker) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -101,6 +113,7 @@ func (a *Asker) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 		conn, err := a.dialName(dialing, network, address)
 		if err == nil {
 			context.AfterFunc(ctx, func() { conn.Close() })
+			conn = netpolicy.Hurried(conn, half(ctx))
 		}
 		return conn, err
 	}}

@@ -124,6 +124,7 @@ func TestSixteenMegabytes(t *testing.T) {
 // Nothing can be written anywhere, there is no folder for temporary files and
 // no home, and the user is nobody: the agent lives as ever.
 func TestNothingCanBeWritten(t *testing.T) {
+	t.Parallel()
 	if apart(t, syscall.CLONE_NEWNS) {
 		return
 	}
