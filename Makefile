@@ -15,7 +15,7 @@ export GOFLAGS := $(GOFLAGS) -buildvcs=false
 # without `go run`, which ends with 1 after Ctrl-C.
 LOCAL = echo 'compiling, which takes a minute the first time ...' && mkdir -p build && CGO_ENABLED=0 go build -trimpath -tags grpcnotrace -o build/local ./deploy/local && exec build/local
 
-.PHONY: help run demo test compat check build bench fuzz image release arrows settings clean
+.PHONY: help run demo test compat check build bench faults fuzz image release arrows settings clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +40,9 @@ build: ## the three programs, static and stripped, into bin/
 
 bench: ## the benchmark set, one run
 	@.ci/bench.sh
+
+faults: ## kills, power cuts, ill disks, clocks and more at the registry: what was lost, what clients saw
+	@.ci/faults.sh
 
 fuzz: ## every fuzz target for FUZZTIME (10s)
 	@.ci/fuzz.sh

@@ -70,6 +70,7 @@ step words .ci/words.sh
 step modules modules
 step 'files of deploy' .ci/deploy.sh
 step 'release, twice' .ci/reproduce.sh
+step faults env ARGS=-short .ci/faults.sh
 step 'race detector' .ci/test.sh -race -shuffle=on
 step vulnerabilities .ci/vulns.sh
 step 'clean tree' unchanged
