@@ -3,6 +3,7 @@ package run
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -10,8 +11,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/valyala/fasthttp"
 )
 
@@ -117,4 +120,68 @@ func TestServeOutlivesAShortageOfFiles(t *testing.T) {
 	if err := child.Wait(); err != nil {
 		t.Error(err)
 	}
+}
+
+// short is a listener of a system that lacks files at some of its calls.
+type short struct {
+	net.Listener
+	calls string // a call each: s has no room, c gives a connection
+}
+
+func (l *short) Accept() (net.Conn, error) {
+	call := l.calls[0]
+	if l.calls = l.calls[1:]; call == 's' {
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.ENFILE)}
+	}
+	return nil, nil
+}
+
+// told notes what a server's log is told.
+type told []string
+
+func (t *told) Shortage(cause error) {
+	if cause == nil {
+		*t = append(*t, "over")
+	} else {
+		*t = append(*t, "short")
+	}
+}
+
+// A shortage is told at its beginning, and its end when it has not been met for
+// a while: not each time that one file comes free and is taken.
+func TestShortageIsToldAtEachChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log told
+		ln := patiently(t.Context(), &short{calls: "csscscscccsc"}, &log)
+		for range 4 {
+			if _, err := ln.Accept(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff(told{"short"}, log); diff != "" {
+			t.Error(diff)
+		}
+		time.Sleep(calm + time.Second)
+		ln.Accept()
+		ln.Accept()
+		if diff := cmp.Diff(told{"short", "over"}, log); diff != "" {
+			t.Error(diff)
+		}
+		ln.Accept()
+		if diff := cmp.Diff(told{"short", "over", "short"}, log); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// A server that is told to stop while it waits stops.
+func TestShortageDoesNotHoldUpTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := patiently(ctx, &short{calls: strings.Repeat("s", 100)}, nil).Accept()
+		if !errors.Is(err, net.ErrClosed) {
+			t.Errorf("got %v, want that it is closed", err)
+		}
+	})
 }

@@ -57,12 +57,29 @@ func keptSecret(path string) (string, error) {
 }
 
 // writeWhole writes a file so that it is there with all its content or not at
-// all.
+// all, also after the power was cut.
 func writeWhole(path, text string) error {
-	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+	file, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
 		return err
 	}
-	return os.Rename(path+".new", path)
+	_, err = file.WriteString(text)
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// syncFolder makes the names in a folder durable.
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }
 
 // guard watches users and secret, if auth is on.
