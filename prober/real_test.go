@@ -18,10 +18,13 @@ import (
 )
 
 // real runs a prober over real sockets and real time: a period of one second.
-func real(t *testing.T, store *registry.Store, policy netpolicy.Policy) *Prober {
+func real(t *testing.T, store *registry.Store, policy netpolicy.Policy, changes ...func(*Config)) *Prober {
 	t.Helper()
 	cfg := usualConfig()
 	cfg.ProbeInterval, cfg.ProbeTimeout, cfg.ProbeFall, cfg.ProbeRise = time.Second, 300*time.Millisecond, 1, 1
+	for _, change := range changes {
+		change(&cfg)
+	}
 	asker := check.NewAsker(policy)
 	p, err := New(cfg, store, asker, quietLog())
 	if err != nil {
