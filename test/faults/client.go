@@ -25,12 +25,20 @@ type client struct {
 	base  string
 	seen  *seen
 	http  fasthttp.Client
-	token atomic.Pointer[string] // of a login; nil: auth is off
+	token *atomic.Pointer[string] // of a login; nil in it: auth is off
 }
 
 func newClient(address string, s *seen) *client {
-	return &client{base: "http://" + address + "/nacos", seen: s, http: fasthttp.Client{
+	return &client{base: "http://" + address + "/nacos", seen: s, token: new(atomic.Pointer[string]), http: fasthttp.Client{
 		MaxConnsPerHost: 4096, MaxIdemponentCallAttempts: 1, ReadTimeout: 2 * writePatience, MaxIdleConnDuration: time.Minute,
+	}}
+}
+
+// another is a client with a connection of its own, as each agent has one, and
+// the same token.
+func (c *client) another() *client {
+	return &client{base: c.base, seen: c.seen, token: c.token, http: fasthttp.Client{
+		MaxConnsPerHost: 2, MaxIdemponentCallAttempts: 1, ReadTimeout: patience, MaxIdleConnDuration: time.Minute,
 	}}
 }
 

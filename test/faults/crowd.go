@@ -16,6 +16,7 @@ const (
 	portsEach       = 400
 	serviceName     = "kept-metadata"
 	switchName      = "defaultCacheMillis"
+	switchDefault   = "3000"
 	beatingService  = "beating"
 )
 
@@ -129,7 +130,7 @@ func (s *scene) setSwitch(int) bool {
 
 // unlike gives a number that was not written before.
 func (s *scene) unlike() string {
-	return strconv.FormatUint(3000+s.written.Add(1), 10)
+	return strconv.FormatUint(10000+s.written.Add(1), 10)
 }
 
 // namespaces makes some and takes them out.
@@ -150,11 +151,12 @@ func (s *scene) namespaces(step int) bool {
 // it again when the registry does not know it.
 func (s *scene) beater(i int, period time.Duration) run.Part {
 	values := url.Values{"serviceName": {"DEFAULT_GROUP@@" + beatingService}, "ip": {loopback(50 + i)}, "port": {"80"}, "clusterName": {"DEFAULT"}}
+	c := s.client.another()
 	one := func(context.Context) {
-		status, body := s.client.ask("PUT", "/v1/ns/instance/beat", values, patience)
+		status, body := c.ask("PUT", "/v1/ns/instance/beat", values, patience)
 		if status == "200" && strings.Contains(string(body), "20404") {
 			s.answered(beat, "not known, registered again", true)
-			status, _ = s.client.ask("POST", "/v1/ns/instance", values, patience)
+			status, _ = c.ask("POST", "/v1/ns/instance", values, patience)
 		}
 		s.answered(beat, status, status == "200")
 	}
@@ -166,9 +168,9 @@ func (s *scene) beater(i int, period time.Duration) run.Part {
 // watch reads the list of those that beat and counts the healthy ones that are
 // not healthy, or not there, in a later one.
 func (s *scene) watch(ctx context.Context) error {
-	before := map[string]bool{}
+	c, before := s.client.another(), map[string]bool{}
 	return run.Every(ctx, 0, 50*time.Millisecond, func(context.Context) {
-		l, status := s.client.list(beatingService, patience)
+		l, status := c.list(beatingService, patience)
 		s.answered(read, status, status == "200")
 		if status != "200" {
 			return

@@ -23,7 +23,7 @@ func damaged(ctx context.Context, s *scene) error {
 	if err != nil {
 		return err
 	}
-	seeds := s.some(300, 48)
+	seeds := s.some(600, 48)
 	s.made = fmt.Sprintf("%d copies of a folder with two snapshots and a log, in each one of %d files spoiled: a bit flipped, cut off, a sector or a page of zeros", seeds, len(paths))
 	refused, served := map[string]int{}, map[string]int{}
 	for n := range seeds {
@@ -46,7 +46,7 @@ func damaged(ctx context.Context, s *scene) error {
 	for _, name := range []string{"raft.db", "state.bin", "meta.json"} {
 		s.promise(refused[name] > 0, "no damage of %s was noticed", name)
 	}
-	s.note = fmt.Sprintf("refused %v; served with nothing lost, since what was spoiled is not in use: %v", refused, served)
+	s.note = fmt.Sprintf("refused %v; served with nothing lost (the lock holds a pid, the secret only tokens, and not every page of the log is in use): %v", refused, served)
 	return nil
 }
 
@@ -160,7 +160,7 @@ func (s *scene) tryDamaged(ctx context.Context, path, how string) (refused bool,
 		helps := strings.Contains(said, filepath.Base(path)) && (strings.Contains(said, "move the folder away") || strings.Contains(said, "remove it"))
 		s.promise(helps, "%s of %s: it does not name the file and say how to go on: %s", how, path, said)
 		s.promise(p.ProcessState.ExitCode() == 1, "%s of %s: it ended with %s", how, path, p.end())
-		s.ended = "exit 1, as: " + strings.ReplaceAll(p.lastWords(), s.data, "DATA")
+		s.ended = "exit 1, last line such as: " + p.lastWords()
 		return true, nil
 	}
 	if err := s.client.login("nacos", password); err != nil { // a spoiled secret asks for that, and for no more

@@ -174,7 +174,7 @@ func (s *scene) refusesToStart(text string) {
 		s.break_("%v", err)
 		return
 	}
-	s.ended = strings.Trim(s.ended+"; refuses to start: "+strings.ReplaceAll(p.end(), s.data, "DATA"), "; ")
+	s.ended = strings.Trim(s.ended+"; refuses to start: "+p.end(), "; ")
 	s.promise(p.ProcessState.ExitCode() == 1 && p.says(text), "want exit 1 and %q, got %s", text, p.end())
 }
 
@@ -256,7 +256,7 @@ func diskTurnsReadOnly(ctx context.Context, s *scene) error {
 		return err
 	}
 	s.promise(p.ProcessState.ExitCode() == 1 && p.says("read-only file system"), "want exit 1 and why, got %s", p.end())
-	s.ended = strings.ReplaceAll(p.end(), s.data, "DATA")
+	s.ended = p.end()
 	s.refusesToStart("read-only file system")
 	stop()
 	unmount(disk)

@@ -29,7 +29,7 @@ func (l *ledger) tried(kind, name, value string, acknowledged bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.facts == nil {
-		l.facts, l.taken = map[string]fact{}, map[string]int{}
+		l.facts, l.taken = map[string]fact{switchName: {value: switchDefault}}, map[string]int{}
 	}
 	if acknowledged {
 		l.taken[kind]++

@@ -154,7 +154,7 @@ func printTable(scenes []*scene) {
 			cells = []string{s.name, "not made here: " + s.cannot, "", "", "", ""}
 		}
 		for i := range cells {
-			cells[i] = cell(cells[i])
+			cells[i] = cell(s.plain(cells[i]))
 		}
 		fmt.Println("| " + strings.Join(cells, " | ") + " |")
 	}

@@ -50,7 +50,7 @@ func filesExhausted(ctx context.Context, s *scene) error {
 	s.stayedHealthy()
 	s.unaffected()
 	closeAll()
-	another := newClient(s.address, &s.seen)
+	another := s.client.another()
 	if err := s.until(ctx, 10*time.Second, "a new client is answered", another.ready); err != nil {
 		return err
 	}
@@ -58,6 +58,6 @@ func filesExhausted(ctx context.Context, s *scene) error {
 		return err
 	}
 	stop()
-	s.note = fmt.Sprintf("%d lines of the log say it", len(pick(p.said.all(), "too many open files")))
+	s.note = fmt.Sprintf("lines of the log that say it: %d", len(pick(p.said.all(), "too many open files")))
 	return s.againAfterKill(ctx, p)
 }

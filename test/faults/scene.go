@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -109,6 +110,15 @@ func (s *scene) logTail() string {
 	}
 	return s.servers[len(s.servers)-1].tail(8)
 }
+
+// plain takes out of a text what is another in each run.
+func (s *scene) plain(text string) string {
+	text = strings.NewReplacer(s.data, "DATA", s.folder, "FOLDER", s.address, "ADDRESS").Replace(text)
+	return random.ReplaceAllString(text, "$1...")
+}
+
+// random are the names that the registry makes up.
+var random = regexp.MustCompile(`(\.writable-|snapshots/)[0-9-]+`)
 
 func (s *scene) lostText() string {
 	if len(s.lost) > 0 {

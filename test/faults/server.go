@@ -106,7 +106,7 @@ func (p *server) end() string {
 	if status.Signaled() {
 		how = status.Signal().String()
 	}
-	return how + ": " + p.lastWords()
+	return how + ", last line: " + p.lastWords()
 }
 
 // trouble gives the first line that no registry may ever write.

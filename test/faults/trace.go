@@ -119,7 +119,7 @@ func logErrors(ctx context.Context, s *scene) error {
 		if err := s.failing(ctx, p, calls, 1+s.random.IntN(60)); err != nil {
 			return fmt.Errorf("%s: %w", calls, err)
 		}
-		s.ended = strings.ReplaceAll(p.end(), s.data, "DATA")
+		s.ended = p.end()
 		s.promise(p.ProcessState.ExitCode() == 1 && p.says("cannot write raft.db: ") && p.says("input/output error"), "%s failed, and the registry ended with %s", calls, p.end())
 	}
 	ended := s.ended
