@@ -112,6 +112,7 @@ type bounds struct {
 	refused     [limitCount]atomic.Uint64
 	connections atomic.Int64
 	requests    atomic.Int64
+	held        atomic.Uint64 // answers, see atone
 	bodies      bodies
 	places      places
 }
@@ -146,6 +147,10 @@ func (s *Server) Refused() map[string]uint64 {
 	}
 	return all
 }
+
+// Held tells how many answers were held back for a second, because their
+// address got more than 100 errors a second.
+func (s *Server) Held() uint64 { return s.bounds.held.Load() }
 
 // Load tells how many connections are open that Bound let in, and how many
 // requests are at work, without beats and lists of consumers.

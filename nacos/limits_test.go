@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"reflect"
 	"strconv"
 	"strings"
@@ -249,4 +250,95 @@ func TestOriginOfConnections(t *testing.T) {
 	f("[::ffff:127.0.0.1]:9", "127.0.0.1/32")
 	f("[2001:db8:1:2:3:4:5:6]:9", "2001:db8:1:2::/64")
 	f("[::1]:"+strconv.Itoa(9), "::/64")
+}
+
+// An address that is in error again and again waits for its answers; who is
+// not, does not.
+func TestErrorsAreHeldBack(t *testing.T) {
+	s, port := bound(t, Limits{})
+	ask := func(from, target string) (took time.Duration) {
+		t.Helper()
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+		conn, err := dialer.DialContext(t.Context(), "tcp", net.JoinHostPort("127.0.0.1", port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		began := time.Now()
+		fmt.Fprintf(conn, "PUT %s HTTP/1.1\r\nHost: x\r\n\r\n", target)
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		return time.Since(began)
+	}
+	const wrong = "/nacos/v1/ns/instance/beat?serviceName=a&beat=%7B"
+	for n := 0; s.Held() == 0; n++ {
+		if n > 10*freeFaults {
+			t.Fatal("nothing was held back")
+		}
+		if took := ask("127.0.0.1", wrong); took < penance && n >= freeFaults && s.Held() > 0 || took >= penance && n < freeFaults {
+			t.Errorf("%d errors: %v", n, took)
+		}
+	}
+	if took := ask("127.0.0.1", lightTarget); took >= penance {
+		t.Errorf("a beat was held back for %v", took)
+	}
+	if took := ask("127.0.0.2", wrong); took >= penance {
+		t.Errorf("somebody else was held back for %v", took)
+	}
+}
+
+func TestFaultsAreForgotten(t *testing.T) {
+	var f faults
+	now := time.Now()
+	noted := func(n int) (many int) {
+		for range n {
+			if f.note(now) {
+				many++
+			}
+		}
+		return many
+	}
+	if n := noted(freeFaults); n != 0 {
+		t.Errorf("%d of the first are too many", n)
+	}
+	if n := noted(50); n != 50 {
+		t.Errorf("%d of 50 more are too many", n)
+	}
+	now = now.Add(time.Second / 2)
+	if n := noted(freeFaults); n != freeFaults/2 {
+		t.Errorf("after half a second %d are too many, want %d", n, freeFaults/2)
+	}
+	now = now.Add(time.Hour)
+	if n := noted(freeFaults); n != 0 {
+		t.Errorf("after an hour %d are too many", n)
+	}
+}
+
+// Who left and is forgiven takes no memory.
+func TestGuestsAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := (&Server{}).Bound(nil, true).(*boundListener)
+		l.bounds.Limits = DefaultLimits
+		from := func(i int) netip.Prefix { return netip.PrefixFrom(netip.AddrFrom4([4]byte{127, 0, 0, byte(i)}), 32) }
+		for i := range 100 {
+			g, _ := l.enter(from(i))
+			if i%2 == 0 {
+				g.faults.note(time.Now())
+			}
+		}
+		for i := range 99 {
+			l.leave(from(i))
+		}
+		if n := len(l.guests); n < 50 {
+			t.Errorf("%d are left at once", n)
+		}
+		time.Sleep(time.Second)
+		l.leave(from(99))
+		if n := len(l.guests); n != 0 || l.bounds.connections.Load() != 0 {
+			t.Errorf("%d are left", n)
+		}
+	})
 }

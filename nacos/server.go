@@ -118,6 +118,9 @@ func (s *Server) Handler() fasthttp.RequestHandler {
 		r.ctx, r.path, r.metadata = nil, nil, nil
 		calls.Put(r)
 		release(ctx)
+		if ctx.Response.StatusCode() >= http.StatusBadRequest {
+			s.bounds.atone(ctx)
+		}
 	}
 }
 

@@ -1,15 +1,20 @@
 package nacos
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
 	"sync"
 	"time"
+
+	"github.com/valyala/fasthttp"
 
 	"github.com/sidebeat/sidebeat/run"
 )
@@ -23,7 +28,7 @@ const mostParting = 64
 // when it is to speak TLS, and ends after a second: who opens the next at once
 // costs us more. Call it before Serve and after HTTP or Handler.
 func (s *Server) Bound(ln net.Listener, plain bool) net.Listener {
-	return &boundListener{Listener: ln, bounds: &s.bounds, plain: plain, of: map[netip.Prefix]int{}, parting: run.NewSet(mostParting)}
+	return &boundListener{Listener: ln, bounds: &s.bounds, plain: plain, guests: map[netip.Prefix]*guest{}, parting: run.NewSet(mostParting)}
 }
 
 type boundListener struct {
@@ -32,8 +37,15 @@ type boundListener struct {
 	plain   bool
 	parting *run.Set
 
-	mu sync.Mutex
-	of map[netip.Prefix]int // connections
+	mu     sync.Mutex
+	guests map[netip.Prefix]*guest
+	swept  time.Time
+}
+
+// guest is one address that has connections, or had some and is not forgiven.
+type guest struct {
+	connections int // the listener's lock guards it
+	faults      faults
 }
 
 func (l *boundListener) Accept() (net.Conn, error) {
@@ -43,9 +55,9 @@ func (l *boundListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		from := origin(conn.RemoteAddr())
-		reached := l.enter(from)
+		guest, reached := l.enter(from)
 		if reached == limitNone {
-			return &boundConn{Conn: conn, listener: l, from: from}, nil
+			return &boundConn{Conn: conn, listener: l, from: from, guest: guest}, nil
 		}
 		l.bounds.refuse(reached)
 		if !l.parting.Go(func() { l.part(conn, reached) }) {
@@ -69,27 +81,40 @@ func origin(addr net.Addr) netip.Prefix {
 	return prefix
 }
 
-func (l *boundListener) enter(from netip.Prefix) limit {
+func (l *boundListener) enter(from netip.Prefix) (*guest, limit) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	g := l.guests[from]
 	switch {
 	case l.bounds.connections.Load() >= int64(l.bounds.Connections):
-		return limitConnections
-	case l.of[from] >= l.bounds.ConnectionsOfAddress:
-		return limitConnectionsOfAddress
+		return nil, limitConnections
+	case g == nil:
+		g = new(guest)
+		l.guests[from] = g
+	case g.connections >= l.bounds.ConnectionsOfAddress:
+		return nil, limitConnectionsOfAddress
 	}
-	l.of[from]++
+	g.connections++
 	l.bounds.connections.Add(1)
-	return limitNone
+	return g, limitNone
 }
 
 func (l *boundListener) leave(from netip.Prefix) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.of[from]--; l.of[from] == 0 {
-		delete(l.of, from)
-	}
+	l.guests[from].connections--
 	l.bounds.connections.Add(-1)
+	l.sweep(time.Now())
+}
+
+// sweep forgets who left and is forgiven, once a second at most: that is as long
+// as faults are remembered.
+func (l *boundListener) sweep(now time.Time) {
+	if now.Sub(l.swept) < time.Second {
+		return
+	}
+	l.swept = now
+	maps.DeleteFunc(l.guests, func(_ netip.Prefix, g *guest) bool { return g.connections == 0 && g.faults.forgiven(now) })
 }
 
 // part tells a client that there are too many connections, and reads what it
@@ -114,7 +139,60 @@ type boundConn struct {
 	net.Conn
 	listener *boundListener
 	from     netip.Prefix
+	guest    *guest
 	left     sync.Once
+}
+
+// guestOf gives who is at the other end of a connection, nil when it came
+// through no Bound.
+func guestOf(conn net.Conn) *guest {
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
+	if c, ok := conn.(*boundConn); ok {
+		return c.guest
+	}
+	return nil
+}
+
+// freeFaults a second, and as many at once, cost an address nothing: clients
+// that ask in vain are no floods.
+const freeFaults = 100
+
+// faults count what an address asked that was answered by an error.
+type faults struct {
+	mu   sync.Mutex
+	owed float64 // faults, at
+	at   time.Time
+}
+
+func (f *faults) forgiven(now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return now.Sub(f.at) >= time.Second
+}
+
+// note counts one more and tells whether that is too many.
+func (f *faults) note(now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.owed = max(0, f.owed-freeFaults*now.Sub(f.at).Seconds()) + 1
+	f.at = now
+	if f.owed <= freeFaults {
+		return false
+	}
+	f.owed = freeFaults // who waits pays
+	return true
+}
+
+// atone holds back the answer to a request in error when its address sends too
+// many such: to answer each at once would cost the others more than to wait
+// costs those who ask in vain.
+func (b *bounds) atone(ctx *fasthttp.RequestCtx) {
+	if g := guestOf(ctx.Conn()); g != nil && g.faults.note(time.Now()) {
+		b.held.Add(1)
+		_ = run.Wait(context.Background(), penance) // never fails
+	}
 }
 
 func (c *boundConn) Write(b []byte) (int, error) {

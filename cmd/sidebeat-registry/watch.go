@@ -102,6 +102,7 @@ func (p *parts) metrics(w io.Writer) {
 	connections, requests := p.server.Load()
 	gauge(`sidebeat_registry_connections`, connections)
 	gauge(`sidebeat_registry_requests`, requests)
+	metrics.WriteCounterUint64(w, `sidebeat_registry_held_answers_total`, p.server.Held())
 	refused := p.server.Refused()
 	for _, limit := range slices.Sorted(maps.Keys(refused)) {
 		metrics.WriteCounterUint64(w, `sidebeat_registry_refused_total{limit="`+limit+`"}`, refused[limit])

@@ -23,7 +23,7 @@ var nasty = []func() string{
 	},
 	func() string { return "PUT /nacos/v1/ns/inst" }, // half a request
 	func() string { return "GET / HTTP/1.1\r\nX: " + strings.Repeat("x", 40_000) + "\r\n\r\n" },
-	func() string { return asked("/nacos/v1/ns/service/names?expr=(a%7Cb)*c") },
+	func() string { return asked("/nacos/v1/ns/service/list?pageNo=%FF&pageSize=1e9") },
 	func() string { return asked("/nacos/v1/ns/catalog/services?pageSize=100&hasIpCount=true&pageNo=%01") },
 	func() string { return "BREW /nacos/v1/ns/instance?%00%ff HTTP/1.1\r\nHost: x\r\n\r\n" },
 	func() string {
@@ -31,7 +31,7 @@ var nasty = []func() string{
 		return fmt.Sprintf("PUT /nacos/v1/ns/instance/metadata/batch HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", size, strings.Repeat("a=b&", size/4))
 	},
 	func() string { return "" }, // opened and closed
-	func() string { return asked("/nacos/v1/ns/instance/list?serviceName=" + fmt.Sprint(rand.Uint64())) },
+	func() string { return asked("/nacos/v1/ns/instance/list?serviceName=%00%20&clusters=;;") },
 	func() string {
 		return "PUT /nacos/v1/ns/instance/beat?serviceName=a&beat=%7B HTTP/1.1\r\nHost: x\r\n\r\n"
 	},
