@@ -29,11 +29,10 @@ func TestGarbage(t *testing.T) {
 	}
 	for range 20 {
 		all.Go(func() {
-			for time.Now().Before(end) {
+			for pace := time.NewTicker(50 * time.Millisecond); time.Now().Before(end); <-pace.C {
 				if err := beatOnce(net.JoinHostPort("127.0.0.1", port)); err != nil {
 					t.Error(err)
 				}
-				time.Sleep(50 * time.Millisecond)
 			}
 		})
 	}
@@ -44,7 +43,8 @@ func TestGarbage(t *testing.T) {
 	if refused := s.Refused(); refused["connections_of_address"] == 0 {
 		t.Errorf("nobody was refused: %v", refused)
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	look := time.NewTicker(5 * time.Millisecond)
+	for deadline := time.Now().Add(20 * time.Second); ; <-look.C {
 		connections, requests := s.Load()
 		if connections == 0 && requests == 0 {
 			return
