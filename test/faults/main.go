@@ -38,6 +38,7 @@ type house struct {
 	registry string // the binary
 	temp     string // removed at the end
 	short    bool
+	times    int // as many moments and seeds
 }
 
 // fault is one that can be brought about.
@@ -64,8 +65,10 @@ var all = []fault{
 }
 
 func main() {
+	var h house
 	bin := flag.String("bin", "bin", "folder of the binaries")
-	short := flag.Bool("short", false, "fewer moments and seeds, in about a minute")
+	flag.BoolVar(&h.short, "short", false, "fewer moments and seeds, in about a minute")
+	flag.IntVar(&h.times, "times", 1, "so many times as many moments and seeds")
 	only := flag.String("only", "", "faults whose name holds this")
 	flag.Parse()
 	if code, moved := moveApart(); moved {
@@ -73,7 +76,7 @@ func main() {
 	}
 	ctx, stop := run.UntilSignal(context.Background())
 	defer stop()
-	code, err := bringAbout(ctx, *bin, *short, *only)
+	code, err := h.bringAbout(ctx, *bin, *only)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "faults:", err)
 	}
@@ -114,8 +117,7 @@ func boolCode(failed bool) int {
 	return 0
 }
 
-func bringAbout(ctx context.Context, bin string, short bool, only string) (code int, err error) {
-	h := house{short: short}
+func (h *house) bringAbout(ctx context.Context, bin, only string) (code int, err error) {
 	if h.registry, err = filepath.Abs(bin + "/sidebeat-registry"); err != nil {
 		return 1, err
 	}
@@ -126,7 +128,7 @@ func bringAbout(ctx context.Context, bin string, short bool, only string) (code 
 	var scenes []*scene
 	for i, f := range all {
 		if strings.Contains(f.name, only) {
-			scenes = append(scenes, newScene(&h, f, i))
+			scenes = append(scenes, newScene(h, f, i))
 		}
 	}
 	began := time.Now()

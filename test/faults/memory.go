@@ -33,7 +33,7 @@ func group(name string, size int) (folder string, enter []string, err error) {
 // memoryTooSmall has instances registered until the kernel kills the registry,
 // and starts it with less than it needs, then with enough.
 func memoryTooSmall(ctx context.Context, s *scene) error {
-	size := s.some(48<<20, 32<<20)
+	size := s.either(48<<20, 32<<20)
 	s.made = fmt.Sprintf("a memory cgroup of %d MB, persistent instances with 900 characters of metadata until the kernel kills; started again in the same, then without a limit", size>>20)
 	name := fmt.Sprintf("sidebeat-faults-%d", os.Getpid())
 	folder, enter, err := group(name, size)

@@ -131,8 +131,16 @@ func (s *scene) sawText() string {
 	return strings.Trim(s.seen.String()+"; "+s.note, "; ")
 }
 
-// some gives the number for a full run or for a short one.
+// some gives how many moments or seeds there are in a full run or a short one.
 func (s *scene) some(full, short int) int {
+	if s.short {
+		return short * s.times
+	}
+	return full * s.times
+}
+
+// either gives the time or size for a full run or a short one.
+func (s *scene) either(full, short int) int {
 	if s.short {
 		return short
 	}

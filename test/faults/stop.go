@@ -13,7 +13,7 @@ import (
 // it could not hear counts against nobody.
 func stopped(ctx context.Context, s *scene) error {
 	const beaters = 50
-	pause := time.Duration(s.some(40, 35)) * time.Second
+	pause := time.Duration(s.either(40, 35)) * time.Second
 	s.made = fmt.Sprintf("SIGSTOP for %v, 50 instances beat every 5 s (15 s of silence make unhealthy, 30 s delete), then SIGCONT", pause)
 	p, err := s.start(ctx)
 	if err != nil {

@@ -67,7 +67,7 @@ func (s *scene) injected() int {
 
 // diskSlow has each fsync take two seconds more.
 func diskSlow(ctx context.Context, s *scene) error {
-	long := time.Duration(s.some(20, 8)) * time.Second
+	long := time.Duration(s.either(20, 8)) * time.Second
 	s.made = fmt.Sprintf("each fdatasync and fsync begins 2 s later (strace), for %v, under writes and beats", long)
 	p, err := s.start(ctx)
 	if err != nil {
