@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"strconv"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -52,7 +53,22 @@ func halfOpen(fd int) error {
 	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_QUICKACK, 0); err != nil {
 		return err
 	}
+	return abort(fd)
+}
+
+// abort makes the close of a socket drop its connection, and leave no
+// TIME_WAIT.
+func abort(fd int) error {
 	return unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 0})
+}
+
+// abortive is for the Control of a net.Dialer, which closes what was connected
+// to itself and dials again. Whoever gets the connection has to take it back by
+// SetLinger(-1).
+func abortive(_, _ string, raw syscall.RawConn) error {
+	var fault error
+	err := raw.Control(func(fd uintptr) { fault = abort(int(fd)) })
+	return errors.Join(err, fault)
 }
 
 // progress tells how a connect goes: a second connect(2) answers EALREADY
@@ -63,6 +79,7 @@ func progress(fd int, to unix.Sockaddr) error {
 		return err
 	}
 	if own, err := unix.Getsockname(fd); err == nil && same(own, to) {
+		abort(fd) // or the port stays in use, and whoever is to listen there cannot
 		return unix.ECONNREFUSED
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"syscall"
 )
 
 // connect asks whether somebody listens on the address. Only Linux knows
@@ -17,3 +18,6 @@ func connect(ctx context.Context, address netip.AddrPort, _ bool) error {
 	}
 	return conn.Close()
 }
+
+// abortive changes nothing: only on Linux is it known to help.
+func abortive(_, _ string, _ syscall.RawConn) error { return nil }

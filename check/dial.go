@@ -63,10 +63,13 @@ func share(ctx context.Context, shares int, do func(context.Context) error) erro
 
 // reach connects to the first address of host that takes the connection.
 func (a *Asker) reach(ctx context.Context, start time.Time, host string, port uint16) (conn net.Conn, answer Answer) {
-	dialer := net.Dialer{KeepAlive: -1}
+	dialer := net.Dialer{KeepAlive: -1, Control: abortive}
 	dialer.SetMultipathTCP(false)
 	answer, _ = a.each(ctx, start, host, port, func(ctx context.Context, target netip.AddrPort) (err error) {
 		conn, err = dialer.DialContext(ctx, "tcp", target.String())
+		if plain, ok := conn.(*net.TCPConn); ok {
+			plain.SetLinger(-1)
+		}
 		return err
 	})
 	return conn, answer

@@ -3,6 +3,7 @@ package check
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -47,11 +48,26 @@ func askDeadPort(t *testing.T) {
 				if err != unix.ECONNREFUSED {
 					t.Fatalf("%s full=%v: got %v, want refused", host, full, err)
 				}
+				canListen(t)
 			}
 		}
 		expect(t, a, "http://:44600/", Sick, "refused")
+		canListen(t)
 	}
 	fmt.Println("asked 4000 times")
+}
+
+// canListen is the app that comes back: no question may have left the port in
+// use, as a connection to itself does that is closed in the usual way.
+func canListen(t *testing.T) {
+	t.Helper()
+	for _, address := range []string{"0.0.0.0:44600", "[::1]:44600"} {
+		ln, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatalf("the app cannot listen where it was asked: %v", err)
+		}
+		ln.Close()
+	}
 }
 
 func loopbackUp() error {
