@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -308,4 +309,66 @@ func TestTenThousandTargetsOnOneCore(t *testing.T) {
 		t.Errorf("%d asked and %d counted as missed in %d periods of %d targets", asked, missed, periods, n)
 	}
 	t.Logf("%d asked, %d missed in %d periods", asked, missed, periods)
+}
+
+// Targets that keep their connections open come and go: nothing of them stays,
+// and who is gone is not asked any more (knative/networking#1139,
+// google/cloudprober#275).
+func TestTargetsComeAndGo(t *testing.T) {
+	t.Parallel()
+	if apart(t, 0) { // for the counts of the whole process
+		return
+	}
+	var asked atomic.Int64
+	_, port, _ := net.SplitHostPort(serving(t, "0.0.0.0:0", func(conn net.Conn) {
+		for { // keeps it as long as the other side does
+			if _, err := conn.Read(make([]byte, 4096)); err != nil {
+				return
+			}
+			asked.Add(1)
+			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+		}
+	}))
+	store := registry.NewStore()
+	p := real(t, store, netpolicy.Prober(true))
+	total := func() int { return p.Targets(0, 1).Total }
+	until := func(what string, so func() bool) {
+		t.Helper()
+		for end := time.Now().Add(10 * time.Second); !so(); run.Wait(t.Context(), 5*time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("not %s: %d targets, %d goroutines, %d files", what, total(), runtime.NumGoroutine(), files(t))
+			}
+		}
+	}
+	until("at work", func() bool { return p.Healthy() == nil && p.Targets(0, 1).State == "writing" })
+	goroutines, open := runtime.NumGoroutine(), files(t)
+	for range 2 {
+		var keys []registry.Key
+		for i := range 300 {
+			keys = append(keys, at(t, store, "web", fmt.Sprintf("127.2.%d.%d:%s", i/200, 1+i%200, port), map[string]string{metaCheck: "http:///"}))
+		}
+		before := asked.Load()
+		until("asked", func() bool { return asked.Load() >= before+int64(len(keys)) })
+		for _, key := range keys {
+			if err := store.Deregister(t.Context(), key); err != nil {
+				t.Fatal(err)
+			}
+		}
+		until("forgotten", func() bool { return total() == 0 })
+		until("over", func() bool { return runtime.NumGoroutine() <= goroutines+2 && files(t) <= open+2 })
+		after := asked.Load()
+		run.Wait(t.Context(), 1200*time.Millisecond)
+		if more := asked.Load() - after; more > 0 {
+			t.Errorf("%d questions to targets that are gone", more)
+		}
+	}
+}
+
+func files(t *testing.T) int {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(all)
 }
