@@ -135,6 +135,9 @@ func (h *house) bringAbout(ctx context.Context, bin, only string) (code int, err
 	var mu sync.Mutex
 	run.Each(ctx, len(scenes), sideBySide, func(ctx context.Context, i int) {
 		scenes[i].play(ctx)
+		if ctx.Err() != nil {
+			return
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		fmt.Fprintf(os.Stderr, "%s: %s, after %.0f s\n", scenes[i].name, scenes[i].outcome(), time.Since(began).Seconds())
