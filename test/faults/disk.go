@@ -255,7 +255,8 @@ func diskTurnsReadOnly(ctx context.Context, s *scene) error {
 	if err := p.awaitEnd(10 * time.Second); err != nil {
 		return err
 	}
-	s.promise(p.ProcessState.ExitCode() == 1 && p.says("read-only file system"), "want exit 1 and why, got %s", p.end())
+	why := p.says("read-only file system") || p.says("input/output error") // the latter for what was on its way
+	s.promise(p.ProcessState.ExitCode() == 1 && why, "want exit 1 and why, got %s", p.end())
 	s.ended = p.end()
 	s.refusesToStart("read-only file system")
 	stop()
