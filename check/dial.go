@@ -114,11 +114,11 @@ func (a *Asker) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	defer cancel()
 	resolver := net.Resolver{PreferGo: true, Dial: func(dialing context.Context, network, address string) (net.Conn, error) {
 		conn, err := a.dialName(dialing, network, address)
-		if err == nil {
-			context.AfterFunc(ctx, func() { conn.Close() })
-			conn = netpolicy.Hurried(conn, half(ctx))
+		if err != nil {
+			return nil, err
 		}
-		return conn, err
+		context.AfterFunc(ctx, func() { conn.Close() })
+		return netpolicy.Hurried(conn, half(ctx)), nil
 	}}
 	return resolver.LookupNetIP(ctx, "ip", host)
 }
