@@ -121,6 +121,7 @@ func TestFirstNameServerIsDead(t *testing.T) {
 	_, appPort, _ := net.SplitHostPort(y.app)
 	y.env = []string{"SIDEBEAT_NACOS=http://nacos.test:" + port, "SIDEBEAT_CHECK=tcp://app.test:" + appPort, "SIDEBEAT_CHECK_INTERVAL=2s", "SIDEBEAT_CHECK_TIMEOUT=1s"}
 	y.start()
-	y.listed("healthy")
+	// Half a second for the check and one for the call; 5 s each if it were left to Go.
+	y.within(4*time.Second, "healthy", func() bool { return state(y.store, "orders") == "healthy" })
 	y.stays("healthy", 2*time.Second, nil)
 }

@@ -18,7 +18,8 @@ import (
 func TestRegistryFlaps(t *testing.T) {
 	t.Parallel()
 	y := fence(t)
-	y.env = []string{"SIDEBEAT_METADATA=preserved.heart.beat.interval=2000,preserved.heart.beat.timeout=5000,preserved.ip.delete.timeout=9000"}
+	// Beats that fall now into a second with a registry, now into one without.
+	y.env = []string{"SIDEBEAT_METADATA=preserved.heart.beat.interval=1300,preserved.heart.beat.timeout=5000,preserved.ip.delete.timeout=9000"}
 	y.start()
 	y.listed("healthy")
 	flaps := 6 * *faults // a full run is a minute of up and down and one more
