@@ -63,8 +63,9 @@ func (s *scene) cutOnce(ctx context.Context, disk string) error {
 	stop()
 	s.promise(err != nil || p.ProcessState.ExitCode() == 1, "the registry ended with %s", p.end())
 	p.kill()
-	if err := unix.Unmount(disk, 0); err != nil {
-		return fmt.Errorf("cannot unmount: %w", err)
+	// A process that was just forked holds the folder until it has begun its own program.
+	if err := s.until(ctx, 5*time.Second, "the disk is unmounted", func() bool { return unix.Unmount(disk, 0) == nil }); err != nil {
+		return err
 	}
 	_, err = s.mountLoop(disk)
 	return err
