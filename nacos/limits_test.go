@@ -2,6 +2,7 @@ package nacos
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -314,6 +315,26 @@ func TestFaultsAreForgotten(t *testing.T) {
 	now = now.Add(time.Hour)
 	if n := noted(freeFaults); n != 0 {
 		t.Errorf("after an hour %d are too many", n)
+	}
+}
+
+// A connection leaves once, however often it is closed, and is known behind TLS.
+func TestBoundConnection(t *testing.T) {
+	l := (&Server{}).Bound(nil, false).(*boundListener)
+	l.bounds.Limits = DefaultLimits
+	here, there := net.Pipe()
+	defer there.Close()
+	from := netip.MustParsePrefix("127.0.0.1/32")
+	g, _ := l.enter(from)
+	l.enter(from)
+	conn := &boundConn{Conn: here, listener: l, from: from, guest: g}
+	if guestOf(conn) != g || guestOf(tls.Server(conn, nil)) != g || guestOf(there) != nil {
+		t.Error("the guest is not known")
+	}
+	conn.Close()
+	conn.Close()
+	if n := l.bounds.connections.Load(); n != 1 {
+		t.Errorf("%d connections are left, want the other one", n)
 	}
 }
 

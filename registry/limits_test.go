@@ -88,6 +88,9 @@ func TestLimitsForgetNothing(t *testing.T) {
 	}
 	s := NewStore()
 	s.Limit(Limits{Instances: 1, Services: 1})
+	if err := s.Register(t.Context(), eph("s0", "1")); err != nil { // gives way to what the log knows
+		t.Fatal(err)
+	}
 	if err := s.Restore(&image); err != nil {
 		t.Fatal(err)
 	}
