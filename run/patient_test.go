@@ -55,6 +55,24 @@ func askOn(conn net.Conn) string {
 	return string(answer[max(n-5, 0):n])
 }
 
+// fewFiles starts the child and gives its lines after the first, its address.
+func fewFiles(t *testing.T) (child *exec.Cmd, lines *bufio.Scanner, address string) {
+	t.Helper()
+	child = exec.Command(os.Args[0], "-test.run=^TestServeOutlivesAShortageOfFiles$")
+	child.Env = append(os.Environ(), "RUN_TEST_FEW_FILES=1")
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { child.Process.Kill() })
+	lines = bufio.NewScanner(out)
+	lines.Scan()
+	return child, lines, lines.Text()
+}
+
 // A server without a file left for one more connection goes on with those that
 // it has, says so once, takes others as soon as there is room, and can be
 // stopped meanwhile. The test binary runs itself.
@@ -66,19 +84,7 @@ func TestServeOutlivesAShortageOfFiles(t *testing.T) {
 		}
 		os.Exit(0)
 	}
-	child := exec.Command(os.Args[0], "-test.run=^TestServeOutlivesAShortageOfFiles$")
-	child.Env = append(os.Environ(), "RUN_TEST_FEW_FILES=1")
-	out, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer child.Process.Kill()
-	lines := bufio.NewScanner(out)
-	lines.Scan()
-	address := lines.Text()
+	child, lines, address := fewFiles(t)
 	dial := func() net.Conn {
 		conn, err := net.Dial("tcp", address)
 		if err != nil {
