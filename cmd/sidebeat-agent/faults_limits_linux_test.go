@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -94,6 +96,9 @@ func TestNoProcessesLeft(t *testing.T) {
 // read them first, which is not the agent.
 func TestSixteenMegabytes(t *testing.T) {
 	t.Parallel()
+	if built, _ := debug.ReadBuildInfo(); slices.Contains(built.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		t.Skip("the race detector alone takes more")
+	}
 	y := fence(t)
 	folder := y.group("memory")
 	y.set(folder, "memory.limit_in_bytes", strconv.Itoa(16<<20))
