@@ -72,6 +72,10 @@ func neverMarked(t *testing.T, store *registry.Store, name string, while time.Du
 	}
 }
 
+// patient is for targets that share the process, and a busy machine, with the
+// prober: one late answer of theirs says nothing.
+func patient(c *Config) { c.ProbeTimeout, c.ProbeFall = 500*time.Millisecond, 2 }
+
 // Targets that take a connection and then hang, drip, reset or never stop
 // talking: each gets its own verdict in time, and none costs another its
 // verdict, or the prober its memory.
@@ -107,7 +111,7 @@ func TestHostileTargets(t *testing.T) {
 		at(t, store, "well", serving(t, "127.0.0.1:0", says("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")), check)
 	}
 	before := heap()
-	p := real(t, store, netpolicy.Prober(true))
+	p := real(t, store, netpolicy.Prober(true), patient)
 	for _, keys := range [][]registry.Key{hang, drip, reset} {
 		for _, key := range keys {
 			becomes(t, store, key, false)
@@ -225,7 +229,7 @@ func TestOwnSocketsAreUsedUp(t *testing.T) {
 		at(t, store, "bare", fmt.Sprintf("127.0.1.%d:%s", 10+i, port), nil)
 		at(t, store, "web", fmt.Sprintf("127.0.1.%d:%s", 40+i, port), map[string]string{metaCheck: "http:///"})
 	}
-	p := real(t, store, netpolicy.Prober(true))
+	p := real(t, store, netpolicy.Prober(true), patient)
 	neverMarked(t, store, "bare", 1500*time.Millisecond)
 	f := func(cause string, use, free func()) {
 		t.Helper()
