@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -101,15 +102,18 @@ func TestAppRestarts(t *testing.T) {
 	t.Parallel()
 	y := fence(t)
 	y.env = []string{"SIDEBEAT_CHECK_FALL=2"}
+	y.appDown()
+	app := y.startApp()
 	y.start()
 	y.listed("healthy")
 	files := openFiles(t, y)
 	for range 10 * *faults {
-		y.appDown()
+		kill(app)
 		y.listed("unhealthy")
-		y.appUp()
+		app = y.startApp()
 		y.listed("healthy")
 	}
+	defer kill(app)
 	if now := openFiles(t, y); now > files+3 {
 		t.Errorf("%d files are open, %d were at the start", now, files)
 	}
@@ -119,6 +123,22 @@ func TestAppRestarts(t *testing.T) {
 	if made := y.calls.Load() - before; made > 4 {
 		t.Errorf("%d calls in 6 s, want a beat or two and a look", made)
 	}
+}
+
+// startApp runs the app as a process, which may be killed.
+func (y *yard) startApp() *exec.Cmd {
+	y.Helper()
+	app := exec.Command("legacy-app", y.app)
+	app.Stderr = &y.log
+	if err := app.Start(); err != nil {
+		y.Fatal(err)
+	}
+	return app
+}
+
+func kill(app *exec.Cmd) {
+	app.Process.Kill()
+	app.Wait()
 }
 
 func openFiles(t *testing.T, y *yard) int {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -27,7 +28,22 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"sidebeat-agent": main})
+	testscript.Main(m, map[string]func(){"sidebeat-agent": main, "legacy-app": legacyApp})
+}
+
+// legacyApp is an app as a process of its own: it listens where it is told and
+// takes connections until it is killed.
+func legacyApp() {
+	ln, err := net.Listen("tcp", os.Args[1])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	for {
+		if conn, err := ln.Accept(); err == nil {
+			conn.Close()
+		}
+	}
 }
 
 // site is what stands around the agent in a script: an app that answers as it
