@@ -260,11 +260,30 @@ func TestClient(t *testing.T) {
 	if status, _, err := Get(t.Context(), ":"+port, "/healthz"); status != 200 || err != nil {
 		t.Errorf("got %d %v without a host", status, err)
 	}
-	if _, _, err := Get(t.Context(), "127.0.0.1:1", "/healthz"); err == nil || !strings.HasPrefix(err.Error(), "cannot ask the admin endpoint at 127.0.0.1:1: ") {
+	if _, _, err := Get(t.Context(), "127.0.0.1:1", "/healthz"); err == nil || !strings.HasPrefix(err.Error(), "cannot ask the admin endpoint at 127.0.0.1:1: ") ||
+		!strings.Contains(err.Error(), "does it run") {
 		t.Errorf("got %v", err)
 	}
 	if _, _, err := Get(t.Context(), "nonsense", "/healthz"); err == nil {
 		t.Error("an address without a port was taken")
+	}
+}
+
+// Who asks a program that speaks TLS without saying so is told what to set.
+func TestClientOfTLS(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		for conn, err := ln.Accept(); err == nil; conn, err = ln.Accept() {
+			conn.Read(make([]byte, 4096))
+			conn.Close() // as the server does that awaits a handshake
+		}
+	}()
+	if _, _, err := Get(t.Context(), ln.Addr().String(), "/healthz"); err == nil || !strings.Contains(err.Error(), "SIDEBEAT_TLS_CERT_FILE") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"syscall"
 	"time"
 
 	"github.com/sidebeat/sidebeat/run"
@@ -62,9 +63,20 @@ func (c Client) call(ctx context.Context, method, path string) (int, []byte, err
 		status, body, err = c.send(ctx, method, path)
 	}
 	if err != nil {
-		return 0, nil, fmt.Errorf("cannot ask the admin endpoint at %s: %w", c.Address, err)
+		return 0, nil, fmt.Errorf("cannot ask the admin endpoint at %s: %w%s", c.Address, err, c.hint(err))
 	}
 	return status, body, nil
+}
+
+// hint tells what most often is the matter.
+func (c Client) hint(err error) string {
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return " (does it run, and with this SIDEBEAT_ADMIN?)"
+	case c.TLS == nil && errors.Is(err, io.EOF):
+		return " (does it speak TLS? then set its SIDEBEAT_TLS_CERT_FILE and SIDEBEAT_TLS_KEY_FILE here too)"
+	}
+	return ""
 }
 
 func (c Client) send(ctx context.Context, method, path string) (int, []byte, error) {

@@ -101,6 +101,9 @@ func (c *Config) Validate() error {
 	if c.Username == "" && c.Password.String() != "" {
 		faults = append(faults, errors.New("cannot use SIDEBEAT_PASSWORD: SIDEBEAT_USERNAME is missing"))
 	}
+	if c.Username != "" && c.Password.String() == "" {
+		faults = append(faults, fmt.Errorf("cannot use SIDEBEAT_USERNAME=%q: SIDEBEAT_PASSWORD_FILE or SIDEBEAT_PASSWORD is missing", c.Username))
+	}
 	_, err := c.declared()
 	return errors.Join(append(faults, err)...)
 }

@@ -118,6 +118,7 @@ func TestRefusedSettings(t *testing.T) {
 	f(func(c *Config) { c.Metadata = "k=" + strings.Repeat("v", 1024) }, "1025 bytes")
 	f(func(c *Config) { c.Nacos = nil }, "SIDEBEAT_NACOS")
 	f(func(c *Config) { c.Password = setting.NewSecret("hunter2") }, "SIDEBEAT_USERNAME is missing")
+	f(func(c *Config) { c.Username = "agent" }, `SIDEBEAT_USERNAME="agent": SIDEBEAT_PASSWORD_FILE or SIDEBEAT_PASSWORD is missing`)
 	f(func(c *Config) { c.PodIP = "127.0.0.1" }, "POD_IP")
 	f(func(c *Config) { c.PodIP = "10.1.2.3" }, "")
 	f(func(c *Config) { c.Apps = "/does/not/exist" }, "SIDEBEAT_APPS")

@@ -149,8 +149,8 @@ func TestPolicyIsAsked(t *testing.T) {
 		"meta.test":   {addrs: []string{"169.254.169.254", "fd00:ec2::254"}},
 	})
 	for _, scheme := range []string{"http://", "https://", "tcp://"} {
-		expect(t, a, scheme+canary, Unknown, "cannot contact 127.0.0.2 (in 127.0.0.2)")
-		expect(t, a, scheme+"denied.test.:"+port, Unknown, "cannot contact 127.0.0.2 (in 127.0.0.2)")
+		expect(t, a, scheme+canary, Unknown, "cannot contact 127.0.0.2 (on the deny list: 127.0.0.2)")
+		expect(t, a, scheme+"denied.test.:"+port, Unknown, "cannot contact 127.0.0.2 (on the deny list: 127.0.0.2)")
 		expect(t, a, scheme+"[::ffff:127.0.0.2]:"+port, Unknown, "cannot contact")
 		expect(t, a, scheme+"meta.test.:80", Unknown, "cannot contact")
 		expect(t, a, scheme+"169.254.169.254:80", Unknown, "cannot contact 169.254.169.254 (cloud metadata)")

@@ -36,7 +36,7 @@ func (p *plan) takeHeaderFile(text string) error {
 	}
 	path, err := localPath(raw)
 	if err != nil {
-		return err
+		return fmt.Errorf("headerfile=%s:...: %w", name, err)
 	}
 	return p.addHeader(header{name: name, file: path})
 }

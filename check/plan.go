@@ -82,7 +82,9 @@ func (p *plan) take(o option) (err error) {
 	case "insecure":
 		p.insecure = true
 	case "ca":
-		p.authorities, err = localPath(o.value)
+		if p.authorities, err = localPath(o.value); err != nil {
+			err = fmt.Errorf("ca=...: %w", err)
+		}
 	case "servername":
 		p.servername, err = parseHost(o.value)
 	case "age":

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrDenied is wrapped by every refusal of Policy.Check.
-var ErrDenied = errors.New("denied by network policy")
+var ErrDenied = errors.New("denied by Sidebeat itself")
 
 // Policy says which addresses may be contacted. The zero value allows every
 // valid address.
@@ -55,7 +55,7 @@ func (p Policy) Check(target netip.AddrPort) error {
 
 func (p Policy) refusal(target netip.AddrPort) string {
 	if r, ok := p.Deny.find(target); ok {
-		return "in " + r.String()
+		return "on the deny list: " + r.String()
 	}
 	if p.DenySpecial && !(p.AllowLoopback && target.Addr().IsLoopback()) {
 		if why := Special(target.Addr()); why != "" {
@@ -63,10 +63,10 @@ func (p Policy) refusal(target netip.AddrPort) string {
 		}
 	}
 	if _, ok := p.Allow.find(target); !ok && len(p.Allow) > 0 {
-		return "not in " + p.Allow.String()
+		return "not on the allow list: " + p.Allow.String()
 	}
 	if p.Own != nil && p.Own(target) {
-		return "own port"
+		return "a port of this program or of its registry"
 	}
 	return ""
 }

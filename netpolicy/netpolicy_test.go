@@ -114,34 +114,35 @@ func TestCheck(t *testing.T) {
 	f(Agent(), "224.0.0.1", "multicast")
 
 	own := Policy{DenySpecial: true, AllowLoopback: true, Deny: list(t, "10.1.0.0/16,127.0.0.2,fe80::/10,:22,[fd00::/8]:1-1023")}
-	f(own, "10.1.2.3", "in 10.1.0.0/16")
-	f(own, "::ffff:10.1.2.3", "in 10.1.0.0/16")
-	f(own, "64:ff9b::10.1.2.3", "in 10.1.0.0/16")
-	f(own, "127.0.0.2", "in 127.0.0.2")
-	f(own, "fe80::1%eth0", "in fe80::/10")
+	f(own, "10.1.2.3", "on the deny list: 10.1.0.0/16")
+	f(own, "::ffff:10.1.2.3", "on the deny list: 10.1.0.0/16")
+	f(own, "64:ff9b::10.1.2.3", "on the deny list: 10.1.0.0/16")
+	f(own, "127.0.0.2", "on the deny list: 127.0.0.2")
+	f(own, "fe80::1%eth0", "on the deny list: fe80::/10")
 	f(own, "10.2.0.1", "")
-	f(own, "10.2.0.1:22", "in :22")
-	f(own, "[fd00::1]:22", "in :22")
-	f(own, "[fd00::1]:1023", "in [fd00::/8]:1-1023")
+	f(own, "10.2.0.1:22", "on the deny list: :22")
+	f(own, "[fd00::1]:22", "on the deny list: :22")
+	f(own, "[fd00::1]:1023", "on the deny list: [fd00::/8]:1-1023")
 	f(own, "[fd00::1]:1024", "")
 
 	only := Policy{DenySpecial: true, Allow: list(t, "10.0.0.0/8:8000-9000,127.0.0.1,169.254.169.254"), Deny: list(t, "10.9.0.0/16")}
-	const not = "not in 10.0.0.0/8:8000-9000,127.0.0.1,169.254.169.254"
+	const not = "not on the allow list: 10.0.0.0/8:8000-9000,127.0.0.1,169.254.169.254"
 	f(only, "10.0.0.7:8000", "")
 	f(only, "10.0.0.7:9000", "")
 	f(only, "[::ffff:10.0.0.7]:9000", "")
 	f(only, "10.0.0.7:7999", not)
 	f(only, "10.0.0.7:9001", not)
 	f(only, "192.168.0.1:8080", not)
-	f(only, "10.9.0.1:8080", "in 10.9.0.0/16")
+	f(only, "10.9.0.1:8080", "on the deny list: 10.9.0.0/16")
 	f(only, "127.0.0.1:8080", "loopback")
 	f(only, "169.254.169.254:80", "cloud metadata")
 	f(only, "[64:ff9b::10.0.0.7]:8080", not)
 
+	const ours = "a port of this program or of its registry"
 	mine := Policy{Own: func(target netip.AddrPort) bool { return Listens("127.0.0.1:8848", target) }}
-	f(mine, "127.0.0.1:8848", "own port")
-	f(mine, "[::ffff:127.0.0.1]:8848", "own port")
-	f(mine, "[64:ff9b::127.0.0.1]:8848", "own port")
+	f(mine, "127.0.0.1:8848", ours)
+	f(mine, "[::ffff:127.0.0.1]:8848", ours)
+	f(mine, "[64:ff9b::127.0.0.1]:8848", ours)
 	f(mine, "127.0.0.1:8849", "")
 	f(mine, "127.0.0.2:8848", "")
 }

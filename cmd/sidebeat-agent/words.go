@@ -11,6 +11,7 @@ import (
 	"github.com/sidebeat/sidebeat/admin"
 	"github.com/sidebeat/sidebeat/agent"
 	"github.com/sidebeat/sidebeat/health"
+	"github.com/sidebeat/sidebeat/nacos"
 	"github.com/sidebeat/sidebeat/setting"
 )
 
@@ -116,6 +117,9 @@ func printConfig(stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "warning:", w)
 	}
 	setting.Print(stdout, &s.Config, &s.Log)
+	if len(s.Nacos) > 0 { // else it has been said
+		err = errors.Join(err, nacos.CheckServers("SIDEBEAT_NACOS", s.Nacos))
+	}
 	if err != nil {
 		return fail(stderr, exitUsage, err)
 	}
