@@ -6,8 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -96,7 +94,7 @@ func TestNoProcessesLeft(t *testing.T) {
 // read them first, which is not the agent.
 func TestSixteenMegabytes(t *testing.T) {
 	t.Parallel()
-	if built, _ := debug.ReadBuildInfo(); slices.Contains(built.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+	if raced() {
 		t.Skip("the race detector alone takes more")
 	}
 	y := fence(t)

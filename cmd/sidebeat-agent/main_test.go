@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -69,7 +71,19 @@ func TestScripts(t *testing.T) {
 			"await": await, "post": post, "asked": asked,
 			"guarded": guarded, "user": user, "beaten": beatenMore, "clean": clean, "certificates": certificates, "listed-soon": listedSoon,
 		},
+		Condition: func(name string) (bool, error) {
+			if name != "raced" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return raced(), nil
+		},
 	})
+}
+
+// raced reports whether the race detector is on.
+func raced() bool {
+	built, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(built.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 func setup(t *testing.T, e *testscript.Env) error {

@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -50,10 +52,14 @@ func TestScripts(t *testing.T) {
 			"certificates": certificates, "awaithealth": awaitHealth, "refused": refused,
 		},
 		Condition: func(name string) (bool, error) {
-			if name != "mount" {
-				return false, fmt.Errorf("unknown condition %q", name)
+			switch name {
+			case "mount":
+				return canMount(t), nil
+			case "raced":
+				built, ok := debug.ReadBuildInfo()
+				return ok && slices.Contains(built.Settings, debug.BuildSetting{Key: "-race", Value: "true"}), nil
 			}
-			return canMount(t), nil
+			return false, fmt.Errorf("unknown condition %q", name)
 		},
 	})
 }

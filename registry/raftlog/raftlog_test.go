@@ -47,8 +47,8 @@ func TestEmptyStartIsQuick(t *testing.T) {
 		quickest = min(quickest, time.Since(began))
 		l.stop()
 	}
-	if quickest > 100*time.Millisecond { // raft's own election takes 1 to 2 s
-		t.Errorf("an empty log was ready after %v, want 100ms at most", quickest)
+	if quickest > 700*time.Millisecond { // raft's own election takes 1 to 2 s
+		t.Errorf("an empty log was ready after %v: it waited for an election", quickest)
 	}
 }
 
