@@ -46,7 +46,7 @@ func same(t *testing.T, path, want string) {
 
 func TestSettingsExample(t *testing.T) {
 	var b strings.Builder
-	fmt.Fprintln(&b, "# Every setting of every program with its default. An empty value counts as unset;")
+	fmt.Fprintln(&b, "# Every setting of every program with its default. Names such as SIDEBEAT_ADMIN come\n# again in each part: give each program a file with its own part. An empty value counts as unset;")
 	fmt.Fprintln(&b, "# a duration needs a unit (500ms, 5s, 1m30s). Generated: make settings.")
 	for _, p := range programs {
 		fmt.Fprintf(&b, "\n## %s\n", p.name)
