@@ -194,6 +194,7 @@ func TestMetadata(t *testing.T) {
 	f("=a", nil, "k=v")
 	f("a=1,a=2", nil, `"a" is given twice`)
 	f(`{"a":"1","a":"2"}`, nil, `"a" is given twice`)
+	f("a\xff=1,a\xfe=2", nil, "it is no UTF-8")
 	f(`{"a":{}}`, nil, `"a" must be a text`)
 	f(`{"a":null}`, nil, `"a" must be`)
 	f(`{"a":"1"} x`, nil, "one whole JSON object")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // parseMetadata reads a JSON object (numbers and truth values become texts, as
@@ -15,8 +16,11 @@ import (
 // key and never the whole value, which may hold a secret.
 func parseMetadata(text string) (map[string]string, error) {
 	text = strings.TrimSpace(text)
-	if text == "" {
+	switch {
+	case text == "":
 		return nil, nil
+	case !utf8.ValidString(text): // JSON, by which it travels, would make one of several names
+		return nil, errors.New("it is no UTF-8")
 	}
 	if text[0] == '{' {
 		return metadataOfJSON(text)
