@@ -261,7 +261,7 @@ func (c *core) judge(now time.Duration, j job, row *row, a check.Answer) {
 		row.opinion = health.Hysteresis{Rise: row.opinion.Rise, Fall: row.opinion.Fall, Verdict: row.opinion.Verdict}
 	}
 	well, up := a.Kind == check.Well, row.opinion.Verdict == health.Up
-	row.answered = now
+	row.asked = j.started
 	switch {
 	case !quiet(a, j.timeout):
 		c.sight.answered()

@@ -35,7 +35,7 @@ type row struct {
 	hash       uint64        // of the key: gives the phase
 	due        time.Duration // when it is asked next
 	since      time.Duration // of the verdict
-	answered   time.Duration // when the latest answer that counts came
+	asked      time.Duration // when the question of the latest answer that counts was asked
 	heldAt     time.Duration // since when the brake holds its down-write; 0: not
 	believedAt time.Duration // since when the registry believes what it does
 	wroteAt    time.Duration // our latest write; 0: none

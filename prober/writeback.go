@@ -115,8 +115,8 @@ func (c *core) wantsWriter() bool { return c.ups.len()+c.downs.len()+c.slow.len(
 const never = time.Hour
 
 // next gives the health write to make now, or how long to wait for one. Up
-// comes first. A down-write needs clear guards and an answer younger than
-// their becoming clear: without one the target is asked again.
+// comes first. A down-write needs clear guards and an answer to a question that
+// was asked after they became clear: without one the target is asked again.
 func (c *core) next(now time.Duration) (w write, wait time.Duration, some bool) {
 	c.enter(now)
 	c.look(now)
@@ -179,7 +179,9 @@ func (c *core) pick(now time.Duration, q *queue, verdict health.Verdict) (write,
 		case row == nil:
 		case !row.pending || row.idle || c.idles() || row.opinion.Verdict != verdict || row.believed == (verdict == health.Up):
 			row.pending = false
-		case verdict == health.Down && row.answered < c.clearSince:
+		case verdict == health.Down && row.opinion.Doubted(): // it answers again; the next answer settles it
+			row.pending = false
+		case verdict == health.Down && row.asked < c.clearSince:
 			row.pending = false
 			c.hurry(r, now)
 		case q == &c.downs && c.brake.engaged(now, c.tally.up):
