@@ -114,7 +114,8 @@ type bounds struct {
 	requests    atomic.Int64
 	held        atomic.Uint64 // answers, see atone
 	bodies      bodies
-	places      places
+	answers     answers
+	places      *places
 }
 
 // noBounds hold for a call that no server handles.

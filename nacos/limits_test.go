@@ -132,7 +132,13 @@ func TestLimitOfRequests(t *testing.T) {
 }
 
 // bound serves on loopback with limits.
-func bound(t *testing.T, l Limits) (s *Server, address string) {
+func bound(t *testing.T, l Limits) (s *Server, port string) {
+	t.Helper()
+	s, _, port = boundBy(t, l)
+	return s, port
+}
+
+func boundBy(t *testing.T, l Limits) (s *Server, by *boundListener, port string) {
 	t.Helper()
 	s = beatenServer(t)
 	s.Limits = l
@@ -141,10 +147,11 @@ func bound(t *testing.T, l Limits) (s *Server, address string) {
 		t.Fatal(err)
 	}
 	server := s.HTTP()
-	stop := background(t, func() error { return run.Serve(t.Context(), s.Bound(ln, true), server) })
+	by = s.Bound(ln, true).(*boundListener)
+	stop := background(t, func() error { return run.Serve(t.Context(), by, server) })
 	t.Cleanup(stop)
-	_, port, _ := net.SplitHostPort(ln.Addr().String())
-	return s, port
+	_, port, _ = net.SplitHostPort(ln.Addr().String())
+	return s, by, port
 }
 
 func background(t *testing.T, part func() error) (stop func()) {

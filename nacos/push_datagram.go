@@ -129,7 +129,7 @@ func (p *Push) heard(from netip.AddrPort, b []byte, now time.Time) {
 // goes to all who subscribed to the list, so that what they have not answered
 // yet does not matter any more.
 func (p *Push) send(key listKey, to []subscriber, whole bool) {
-	l, err := p.lists.get(p.store, key)
+	l, err := p.lists.get(context.Background(), p.store, key, nil)
 	if err != nil {
 		return // encode says that of no list
 	}

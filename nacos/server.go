@@ -117,7 +117,7 @@ func (s *Server) Handler() fasthttp.RequestHandler {
 		s.serve(table, r)
 		r.ctx, r.path, r.metadata = nil, nil, nil
 		calls.Put(r)
-		release(ctx)
+		s.bounds.release(ctx)
 		if ctx.Response.StatusCode() >= http.StatusBadRequest {
 			s.bounds.atone(ctx)
 		}

@@ -193,6 +193,10 @@ func (r *call) writeJSON(status int, body any) {
 
 // writeList answers a list, with what stands around it.
 func (r *call) writeList(before string, l shownList, after string) {
+	if len(l.head) > keptAnswer {
+		r.writeLargeList(before, l, after)
+		return
+	}
 	answer := &r.ctx.Response
 	answer.SetStatusCode(http.StatusOK)
 	answer.Header.SetContentType(typeJSON)
@@ -201,6 +205,19 @@ func (r *call) writeList(before string, l shownList, after string) {
 	b = append(append(b, before...), l.head...)
 	b = strconv.AppendInt(b, l.moment, 10)
 	answer.SwapBody(append(append(b, l.tail...), after...))
+}
+
+// writeLargeList has all who ask for a large list read the same bytes.
+func (r *call) writeLargeList(before string, l shownList, after string) {
+	held := &r.bounds.answers
+	if !held.holdList(r.guest(), l.rendered) {
+		r.writeFault(tooMuch())
+		return
+	}
+	r.ctx.SetStatusCode(http.StatusOK)
+	r.ctx.Response.Header.SetContentType(typeJSON)
+	tail := append(strconv.AppendInt(nil, l.moment, 10), l.tail...)
+	sendLarge(&r.ctx.Response, func() { held.dropList(l.rendered) }, []byte(before), l.head, append(tail, after...))
 }
 
 func (r *call) write(status int, contentType, body string) {

@@ -144,7 +144,7 @@ func (s *Server) firstBeat(c *call) (time.Duration, bool, error) {
 	}
 	ctx, cancel := withinTime()
 	defer cancel()
-	return s.fullBeat(ctx, c.beaten(b))
+	return s.fullBeat(ctx, c, c.beaten(b))
 }
 
 func (s *Server) lightBeat(c *call) (time.Duration, bool, error) {
@@ -209,7 +209,7 @@ func (c *call) beaten(b beatDetails) registry.Instance {
 
 // fullBeat refreshes the instance or, when it is unknown, registers it. One
 // without address is unknown: Nacos registers a ghost there.
-func (s *Server) fullBeat(ctx context.Context, i registry.Instance) (time.Duration, bool, error) {
+func (s *Server) fullBeat(ctx context.Context, c *call, i registry.Instance) (time.Duration, bool, error) {
 	if i.Ephemeral {
 		if interval, known := s.beatAgain(i); known {
 			return interval, true, nil
@@ -219,6 +219,13 @@ func (s *Server) fullBeat(ctx context.Context, i registry.Instance) (time.Durati
 	}
 	if i.IP == "" || i.Port == 0 {
 		return s.pace(), false, nil
+	}
+	if !i.Ephemeral { // a write that may have to wait for the disk, and no beat
+		from := c.guest()
+		if f := c.bounds.begin(from); f != nil {
+			return 0, false, f
+		}
+		defer c.bounds.end(from)
 	}
 	if err := s.register(ctx, i); err != nil {
 		return 0, false, err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -87,15 +86,6 @@ func (b *bounds) unreadable(err error, length int) (status int, text string, rea
 	return http.StatusBadRequest, "this is no HTTP request", limitNone
 }
 
-// release gives back what a large request or answer would hold for as long as
-// its connection is open.
-func release(ctx *fasthttp.RequestCtx) {
-	ctx.Request.ReleaseBody(smallBody)
-	if len(ctx.Response.Body()) > keptAnswer {
-		ctx.Response.SetBodyRaw(ctx.Response.SwapBody(nil))
-	}
-}
-
 // prompt are the paths whose reads are answered at once whatever there is: lists
 // are kept ready, and the others tell of the server.
 var prompt = []string{
@@ -113,6 +103,8 @@ func (b *bounds) bounded(path string, there route) route {
 		case read && slices.Contains(prompt, path), strings.HasSuffix(path, "/beat"):
 		case read:
 			there[method] = b.counted(b.placed(h))
+		case path == pathRegisterOrBeat && method == http.MethodPost:
+			there[method] = unlessBeat(h, b.counted(h))
 		default:
 			there[method] = b.counted(h)
 		}
@@ -120,27 +112,59 @@ func (b *bounds) bounded(path string, there route) route {
 	return there
 }
 
+// unlessBeat tells beats from what else the path of v3 takes.
+func unlessBeat(beat, other handler) handler {
+	return func(s *Server, c *call) {
+		if c.truth(false, paramHeartBeat) {
+			beat(s, c)
+			return
+		}
+		other(s, c)
+	}
+}
+
 // counted refuses a request when as many as may be are at work.
 func (b *bounds) counted(h handler) handler {
 	return func(s *Server, c *call) {
-		if c.truth(false, paramHeartBeat) {
-			h(s, c)
+		from := c.guest()
+		if f := b.begin(from); f != nil {
+			c.writeFault(f)
 			return
 		}
-		defer b.requests.Add(-1)
-		if b.requests.Add(1) > int64(b.Requests) {
-			c.writeFault(b.busy())
-			return
-		}
+		defer b.end(from)
 		h(s, c)
+	}
+}
+
+// begin notes a request that counts, and refuses one too many. One address has
+// half of what may be at most: on a slow disk, or behind slow reads, it would
+// have all of it.
+func (b *bounds) begin(from *guest) *fault {
+	switch {
+	case b.requests.Add(1) > int64(b.Requests):
+		b.requests.Add(-1)
+		return busy("too many requests at once; try again")
+	case from != nil && from.requests.Add(1) > int64(b.Requests+1)/2:
+		b.end(from)
+		return busy("your address has half of the requests that may be at work at once (SIDEBEAT_LIMIT_REQUESTS); try again")
+	}
+	return nil
+}
+
+func (b *bounds) end(from *guest) {
+	b.requests.Add(-1)
+	if from != nil {
+		from.requests.Add(-1)
 	}
 }
 
 // placed has a read wait for a place, as long as an operation may take.
 func (b *bounds) placed(h handler) handler {
 	return func(s *Server, c *call) {
-		if !b.places.enterInTime() {
-			c.writeFault(b.busy())
+		ctx, cancel := withinTime()
+		defer cancel()
+		if !b.places.enter(ctx, c.guest()) {
+			c.writeFault(errNoPlace())
 			return
 		}
 		defer b.places.leave()
@@ -148,46 +172,10 @@ func (b *bounds) placed(h handler) handler {
 	}
 }
 
-func (b *bounds) busy() *fault {
-	f := boot(http.StatusServiceUnavailable, "too many requests at once; try again")
+func errNoPlace() *fault { return busy("too many reads at once; try again") }
+
+func busy(text string) *fault {
+	f := boot(http.StatusServiceUnavailable, text)
 	f.limit = limitRequests
 	return f
-}
-
-// places are taken by reads that are not prompt, and by lists that have to be
-// rendered. They take half of the processors at most: a thousand at once would
-// otherwise stand before each beat in the queue. Nobody who has a place asks
-// for another.
-type places chan struct{}
-
-func newPlaces() places { return make(places, max(1, runtime.GOMAXPROCS(0)/2)) }
-
-// enter takes a place; leave gives it back. Without places there is no end of
-// them.
-func (p places) enter() {
-	if p != nil {
-		p <- struct{}{}
-	}
-}
-
-func (p places) leave() {
-	if p != nil {
-		<-p
-	}
-}
-
-func (p places) enterInTime() bool {
-	select {
-	case p <- struct{}{}:
-		return true
-	default:
-	}
-	ctx, cancel := withinTime()
-	defer cancel()
-	select {
-	case p <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

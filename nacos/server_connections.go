@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -46,6 +47,8 @@ type boundListener struct {
 type guest struct {
 	connections int // the listener's lock guards it
 	faults      faults
+	requests    atomic.Int64 // at work, of those that count
+	answers     int          // bytes; the lock of answers guards it
 }
 
 func (l *boundListener) Accept() (net.Conn, error) {
@@ -153,6 +156,14 @@ func guestOf(conn net.Conn) *guest {
 		return c.guest
 	}
 	return nil
+}
+
+// guest is who sent the call, nil when it came through no Bound.
+func (c *call) guest() *guest {
+	if c.ctx == nil {
+		return nil
+	}
+	return guestOf(c.ctx.Conn())
 }
 
 // freeFaults a second, and as many at once, cost an address nothing: clients

@@ -159,7 +159,7 @@ func detail(ctx context.Context, s *Server, c *call) (any, error) {
 }
 
 // consumers is what consumers see: enabled instances, under protection.
-func consumers(_ context.Context, s *Server, c *call) (any, error) {
+func consumers(ctx context.Context, s *Server, c *call) (any, error) {
 	if err := c.need(paramService); err != nil {
 		return nil, err
 	}
@@ -167,13 +167,13 @@ func consumers(_ context.Context, s *Server, c *call) (any, error) {
 	if err := s.push.subscribe(c, clusters, c.form.text(paramClientIP), c.form.text(paramUDPPort)); err != nil {
 		return nil, err
 	}
-	return s.list(c, clusters)
+	return s.list(ctx, c, clusters)
 }
 
 // list is the list of the call's service in the clusters, separated by commas;
 // in all when there are none.
-func (s *Server) list(c *call, clusters string) (any, error) {
-	return s.lists.get(s.Store, listKey{c.service, clusters, c.truth(false, paramHealthyOnly)})
+func (s *Server) list(ctx context.Context, c *call, clusters string) (any, error) {
+	return s.lists.get(ctx, s.Store, listKey{c.service, clusters, c.truth(false, paramHealthyOnly)}, c.guest())
 }
 
 func toHosts(instances []registry.Instance) []hostBody {

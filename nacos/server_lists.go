@@ -2,6 +2,7 @@ package nacos
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,7 +25,7 @@ type lists struct {
 	mu     sync.RWMutex
 	all    map[listKey]*list
 	held   atomic.Int64 // bytes
-	places places       // nil: any number is rendered at once
+	places *places      // nil: any number is rendered at once
 }
 
 // mostHeld bounds the bytes kept, keys included. What is over begins again
@@ -44,6 +45,10 @@ type rendered struct {
 	version     uint64
 	cacheMillis int64
 	head, tail  []byte
+
+	// Who takes it, when it is large; the lock of answers guards them.
+	readers int
+	first   *guest
 }
 
 // shownList is a rendered list at a moment. The moments of one list never go
@@ -55,18 +60,23 @@ type shownList struct {
 }
 
 // get gives a list as it is now. A service that is not there is rendered each
-// time: anybody may ask for any number of those.
-func (l *lists) get(store *registry.Store, key listKey) (shownList, error) {
+// time: anybody may ask for any number of those. It waits for a turn of the
+// address that asks, nil when that is no client's.
+func (l *lists) get(ctx context.Context, store *registry.Store, key listKey, from *guest) (shownList, error) {
 	version := store.Version(key.Service)
 	if version == 0 {
-		r, err := l.render(store, key, 0)
+		if !l.places.enter(ctx, from) {
+			return shownList{}, errNoPlace()
+		}
+		defer l.places.leave()
+		r, err := render(store, key, 0)
 		return shownList{r, time.Now().UnixMilli()}, err
 	}
 	one := l.entry(key)
 	r := one.shown.Load()
 	if !r.holds(version, store) {
 		var err error
-		if r, err = l.renew(store, key, one); err != nil {
+		if r, err = l.renew(ctx, store, key, one, from); err != nil {
 			return shownList{}, err
 		}
 	}
@@ -113,7 +123,11 @@ func (l *lists) entry(key listKey) *list {
 const entryBytes = 300
 
 // renew renders a list again, unless somebody else just has.
-func (l *lists) renew(store *registry.Store, key listKey, one *list) (*rendered, error) {
+func (l *lists) renew(ctx context.Context, store *registry.Store, key listKey, one *list, from *guest) (*rendered, error) {
+	if !l.places.enter(ctx, from) { // before the lock: who waits for his turn keeps nobody from a list
+		return nil, errNoPlace()
+	}
+	defer l.places.leave()
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	version := store.Version(key.Service)
@@ -121,7 +135,7 @@ func (l *lists) renew(store *registry.Store, key listKey, one *list) (*rendered,
 	if before.holds(version, store) {
 		return before, nil
 	}
-	r, err := l.render(store, key, version)
+	r, err := render(store, key, version)
 	if err != nil {
 		return nil, err
 	}
@@ -140,9 +154,7 @@ func (r *rendered) bytes() int64 {
 
 // render writes the list. The version was read before, so that a change in
 // between is at worst rendered twice.
-func (l *lists) render(store *registry.Store, key listKey, version uint64) (*rendered, error) {
-	l.places.enter()
-	defer l.places.leave()
+func render(store *registry.Store, key listKey, version uint64) (*rendered, error) {
 	body := listOf(store, key)
 	text, err := encode(body)
 	if err != nil {
@@ -150,7 +162,7 @@ func (l *lists) render(store *registry.Store, key listKey, version uint64) (*ren
 	}
 	const mark = `"lastRefTime":`
 	at := bytes.LastIndex(text, []byte(mark)) + len(mark) // after the hosts: nothing that follows is anybody's text
-	return &rendered{version, body.CacheMillis, text[:at], text[at+len("0"):]}, nil
+	return &rendered{version: version, cacheMillis: body.CacheMillis, head: text[:at], tail: text[at+len("0"):]}, nil
 }
 
 // listOf is the list of a service, its lastRefTime 0.

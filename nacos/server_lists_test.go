@@ -93,7 +93,7 @@ func TestListIsRenderedOnce(t *testing.T) {
 	s := beatenServer(t)
 	get := func(k listKey) *rendered {
 		t.Helper()
-		l, err := s.lists.get(s.Store, k)
+		l, err := s.lists.get(t.Context(), s.Store, k, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,11 +152,11 @@ func TestListsAreBounded(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
 	for n := range 2 * mostHeld / len(long) {
 		key.clusters = fmt.Sprint(n, long)
-		if _, err := s.lists.get(s.Store, key); err != nil {
+		if _, err := s.lists.get(t.Context(), s.Store, key, nil); err != nil {
 			t.Fatal(err)
 		}
 		key.Name = fmt.Sprint("nobody", n)
-		if _, err := s.lists.get(s.Store, key); err != nil {
+		if _, err := s.lists.get(t.Context(), s.Store, key, nil); err != nil {
 			t.Fatal(err)
 		}
 		key.Name = beaten.Name
@@ -182,7 +182,7 @@ func TestListsSideBySide(t *testing.T) {
 		wg.Go(func() {
 			seen := 0.0
 			for seen < changes {
-				l, err := s.lists.get(s.Store, ordersList)
+				l, err := s.lists.get(t.Context(), s.Store, ordersList, nil)
 				if err != nil {
 					t.Error(err)
 					return

@@ -198,12 +198,12 @@ func metricsV2(ctx context.Context, s *Server, c *call) (any, error) {
 
 // listV2 is consumers with clusterName for clusters, ip for clientIP and port for
 // udpPort.
-func listV2(_ context.Context, s *Server, c *call) (any, error) {
+func listV2(ctx context.Context, s *Server, c *call) (any, error) {
 	clusters := c.form.text(paramCluster)
 	if err := s.push.subscribe(c, clusters, c.form.text(paramIP), c.form.text(paramPort)); err != nil {
 		return nil, err
 	}
-	return s.list(c, clusters)
+	return s.list(ctx, c, clusters)
 }
 
 // createKind is createService for either kind: persistent unless the call says

@@ -16,7 +16,7 @@ const spokenV3 = "3.0.3"
 // routesV3 is what clients of Nacos 3.x use and the admin API for naming.
 func routesV3() map[string]route {
 	table := map[string]route{
-		"/v3/client/ns/instance": {
+		pathRegisterOrBeat: {
 			http.MethodPost:   v3(registerOrBeat, paramService, paramIP, paramPort),
 			http.MethodDelete: v3(deregister, paramService, paramIP, paramPort),
 		},
@@ -100,6 +100,9 @@ func askedV3(op operation, needs ...string) handler {
 func serviceV3(op operation) handler {
 	return endpoint{op: op, needs: []string{paramService}, v3: true, ofService: true}.handler()
 }
+
+// pathRegisterOrBeat takes beats of v3 beside what is no beat.
+const pathRegisterOrBeat = "/v3/client/ns/instance"
 
 // registerOrBeat is register or, with heartBeat=true, a beat that never
 // registers: an unknown instance has to do that itself. The cluster plays no
