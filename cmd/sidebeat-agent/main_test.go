@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -110,14 +111,26 @@ func setup(t *testing.T, e *testscript.Env) error {
 	return s.up()
 }
 
-func freeAddress(t *testing.T) string {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+// freeAddress gives a loopback address that nobody listens on, below the ports
+// that the kernel gives to connections: one of those may be taken again before
+// it is used.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	for range 1000 {
+		address := fmt.Sprintf("127.0.0.1:%d", 15_000+rand.IntN(17_000))
+		if _, given := givenAddresses.LoadOrStore(address, true); given {
+			continue
+		}
+		if ln, err := net.Listen("tcp", address); err == nil {
+			ln.Close()
+			return address
+		}
 	}
-	defer ln.Close()
-	return ln.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
+
+var givenAddresses sync.Map // no address is given twice
 
 // background runs parts until the returned function is called.
 func background(parts ...run.Part) (stop func()) {

@@ -92,7 +92,7 @@ func (h *house) between(t *testing.T) (address string, cut func() (back func()))
 		go func() { ended <- run.Serve(ctx, ln, server) }()
 		return ln.Addr().String(), func() { gone(); <-ended }
 	}
-	at, stop := serve("127.0.0.1:0")
+	at, stop := serve(freeAddress(t))
 	t.Cleanup(func() { stop() })
 	return at, func() func() {
 		stop()

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -62,6 +63,27 @@ func (l *locked) String() string {
 	return l.b.String()
 }
 
+// freeAddress gives a loopback address that nobody listens on, below the ports
+// that the kernel gives to connections: one of those may be taken again before
+// it is used.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	for range 1000 {
+		address := fmt.Sprintf("127.0.0.1:%d", 15_000+rand.IntN(17_000))
+		if _, given := givenAddresses.LoadOrStore(address, true); given {
+			continue
+		}
+		if ln, err := net.Listen("tcp", address); err == nil {
+			ln.Close()
+			return address
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}
+
+var givenAddresses sync.Map // no address is given twice
+
 func build(t *testing.T, inside bool) *house {
 	t.Helper()
 	h := &house{T: t, store: registry.NewStore()}
@@ -77,12 +99,7 @@ func build(t *testing.T, inside bool) *house {
 	go func() { ended <- run.Serve(ctx, ln, server.HTTP()) }()
 	t.Cleanup(func() { stop(); <-ended })
 
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.admin = free.Addr().String()
-	free.Close()
+	h.admin = freeAddress(t)
 	h.child = exec.Command("sidebeat-prober")
 	h.child.Env = append(os.Environ(),
 		"SIDEBEAT_NACOS=http://"+ln.Addr().String(), "SIDEBEAT_ADMIN="+h.admin, "SIDEBEAT_PROBE_ALLOW_LOOPBACK=true",
