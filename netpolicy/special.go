@@ -10,12 +10,16 @@ type named struct {
 // special is looked through in order: the most telling name stands first.
 var special = []named{
 	// Addresses at which clouds hand out credentials to whoever asks:
-	// AWS, GCP, Azure and others; AWS tasks; AWS and GCP over IPv6;
+	// AWS, GCP, Azure and others; AWS tasks; over IPv6 AWS, GCP, AWS pods,
+	// Oracle, Scaleway;
 	// Alibaba; Azure's host channel; Oracle.
 	{netip.MustParsePrefix("169.254.169.254/32"), "cloud metadata"},
 	{netip.MustParsePrefix("169.254.170.2/32"), "cloud metadata"},
 	{netip.MustParsePrefix("fd00:ec2::254/128"), "cloud metadata"},
 	{netip.MustParsePrefix("fd20:ce::254/128"), "cloud metadata"},
+	{netip.MustParsePrefix("fd00:ec2::23/128"), "cloud metadata"},
+	{netip.MustParsePrefix("fd00:c1::a9fe:a9fe/128"), "cloud metadata"},
+	{netip.MustParsePrefix("fd00:42::42/128"), "cloud metadata"},
 	{netip.MustParsePrefix("100.100.100.200/32"), "cloud metadata"},
 	{netip.MustParsePrefix("168.63.129.16/32"), "cloud metadata"},
 	{netip.MustParsePrefix("192.0.0.192/32"), "cloud metadata"},
